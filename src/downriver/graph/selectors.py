@@ -100,7 +100,7 @@ def _parse_union(tokens: list[str]) -> tuple[tuple[Atom, ...], ...]:
     for token in tokens:
         if token == ",":  # noqa: S105
             if joins or not terms:
-                raise InvalidRequestError("q", "a comma must stand between two criteria")
+                raise InvalidRequestError("q", "a comma must be between two criteria")
             joins = True
         elif joins:
             terms[-1].append(_parse_atom(token))
@@ -108,7 +108,7 @@ def _parse_union(tokens: list[str]) -> tuple[tuple[Atom, ...], ...]:
         else:
             terms.append([_parse_atom(token)])
     if joins:
-        raise InvalidRequestError("q", "a comma must stand between two criteria")
+        raise InvalidRequestError("q", "a comma must be between two criteria")
     return tuple(map(tuple, terms))
 
 
@@ -227,7 +227,10 @@ class NodeSelection:
                 yield number
 
     def _tagged(self, text: str) -> Iterator[int]:
-        """Select what has a tag, itself or on a column. `pii` also selects `pii:email`."""
+        """Select entities with a tag, on the entity or on a column.
+
+        `pii` also selects `pii:email`.
+        """
         for number, body in self._view.reader.facets.named(TAGS).items():
             tags = parse_tags(body)
             listed = [*tags.whole, *(tag for some in tags.by_column.values() for tag in some)]
@@ -235,7 +238,7 @@ class NodeSelection:
                 yield number
 
     def _owned(self, text: str) -> Iterator[int]:
-        """Select what has an owner. `ana` also selects `team:ana`."""
+        """Select entities with an owner. `ana` also selects `team:ana`."""
         for number, body in self._view.reader.facets.named(OWNERSHIP).items():
             for owner in parse_owners(body):
                 if _matches(owner, text) or _matches(owner.rpartition(":")[2], text):

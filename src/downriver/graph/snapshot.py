@@ -14,12 +14,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from downriver.graph.index.answer_cache import AnswerCache, EdgeVersion
 from downriver.graph.index.column_graph import ColumnGraph
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.index.isolated_jobs import IsolatedJobs
 from downriver.graph.index.node_graph import NodeGraph
+from downriver.graph.index.rendered_nodes import MOST_BYTES, RenderedNodes
 from downriver.graph.index.search_index import SearchIndex
 from downriver.graph.index.vectors import SMALLEST_FOLD
+from downriver.graph.walk.neighbourhood import find_neighbours
 from downriver.store import StoreState
 
 if TYPE_CHECKING:
@@ -37,12 +42,21 @@ class GraphSnapshot:
     columns: ColumnGraph
     isolated_jobs: IsolatedJobs = field(default_factory=IsolatedJobs, compare=False)
     retired: frozenset[int] = frozenset()  # nodes without edges here
+    cache: AnswerCache = field(default_factory=AnswerCache, compare=False)
+    rendered: RenderedNodes = field(default_factory=RenderedNodes, compare=False)
+
+    @property
+    def version(self) -> EdgeVersion:
+        """What edges that are rendered from this snapshot are valid for."""
+        return EdgeVersion(self.state, self.nodes.identities.naming)
 
     @classmethod
-    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> GraphSnapshot:
+    def empty(
+        cls, smallest_fold: int = SMALLEST_FOLD, rendered_bytes: int = MOST_BYTES
+    ) -> GraphSnapshot:
         """Return the graph of a store without events."""
         nodes, columns = NodeGraph.empty(smallest_fold), ColumnGraph.empty(smallest_fold)
-        return cls(StoreState(0, 0), nodes, columns)
+        return cls(StoreState(0, 0), nodes, columns, rendered=RenderedNodes(rendered_bytes))
 
     def loaded(self, reader: CatalogReader, retired: frozenset[int] = frozenset()) -> GraphSnapshot:
         """Return the graph at the state of `reader`, which must not be older than this one.
@@ -55,11 +69,13 @@ class GraphSnapshot:
             self.nodes.loaded(reader, after, retired),
             self.columns.loaded(reader, after, retired),
             retired=retired,
+            cache=self.cache if after else AnswerCache(),
+            rendered=self.rendered if after else RenderedNodes(self.rendered.most_bytes),
         )
 
 
 class CatalogSnapshot(NamedTuple):
-    """What one question is answered from: the graph, and a read transaction of the same state."""
+    """The data for one question: the graph, and a read transaction of the same state."""
 
     graph: GraphSnapshot
     reader: CatalogReader
@@ -68,9 +84,15 @@ class CatalogSnapshot(NamedTuple):
 class GraphIndex:
     """The current snapshot of a store's graph. Safe to share between threads."""
 
-    def __init__(self, store: Store, *, smallest_fold: int = SMALLEST_FOLD) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        smallest_fold: int = SMALLEST_FOLD,
+        rendered_bytes: int = MOST_BYTES,
+    ) -> None:
         self._store = store
-        self._empty = GraphSnapshot.empty(smallest_fold)
+        self._empty = GraphSnapshot.empty(smallest_fold, rendered_bytes)
         self._current = self._empty
         self._of_past = self._empty  # the last one that a question about the past needed
         self._loading = threading.Lock()
@@ -133,5 +155,22 @@ class GraphIndex:
         retired = frozenset(reader.retirement.retired())
         if retired != current.retired:
             current = self._empty
-        self._current = current.loaded(reader, retired)
+        loaded = current.loaded(reader, retired)
+        loaded.cache.refresh(loaded.version, reader.changes.touched_edges(current.state.seq))
+        loaded.rendered.refresh(state, _rendered_again(current, loaded, reader))
+        self._current = loaded
         return self._current
+
+
+def _rendered_again(
+    before: GraphSnapshot, after: GraphSnapshot, reader: CatalogReader
+) -> list[int] | None:
+    """Return the nodes that events after a snapshot mention, and their neighbours. None: all."""
+    if not len(before.rendered) or after.nodes.identities is not before.nodes.identities:
+        return None
+    touched = reader.changes.touched_nodes(before.state.seq)
+    if touched is None:
+        return None
+    nodes = after.nodes.identities.canonicals(np.fromiter(touched, np.int32, len(touched)))
+    changed: list[int] = np.union1d(nodes, find_neighbours(after.nodes, nodes)).tolist()
+    return changed

@@ -224,4 +224,4 @@ def _exactly(stream: Any, size: int) -> bytes:
 
 
 def _damaged(path: Path) -> InvalidRequestError:
-    return InvalidRequestError("FILE", f"{path} is not a whole backup of a Downriver store")
+    return InvalidRequestError("FILE", f"{path} is not a complete backup of a Downriver store")

@@ -11,7 +11,7 @@ from downriver.errors import StoreError
 from downriver.store.catalog.encoding import decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from downriver.store.port import LogEntry
 
@@ -38,23 +38,25 @@ def verify_chain(
     entries: Iterable[LogEntry],
     *,
     expected: tuple[int, bytes] | None = None,
+    anchors: Mapping[int, bytes] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Verification:
     """Recompute the chain.
 
-    `expected` is a (seq, chain) that was saved in another place. With it, a log that was truncated
-    or replaced as a whole is also detected.
+    `expected` is a (seq, chain) that was saved in another place, `anchors` are several. With them,
+    a log that was truncated or replaced as a whole is also detected.
     """
+    known = {**(anchors or {}), **({} if expected is None else {expected[0]: expected[1]})}
     chain, count = GENESIS, 0
     for entry in entries:
         reason = _fault(entry, count + 1, chain)
-        if reason is None and expected is not None and entry.seq == expected[0]:
-            reason = None if entry.chain == expected[1] else "is not the expected entry"
+        if reason is None and known.get(entry.seq, entry.chain) != entry.chain:
+            reason = "is not the expected entry"
         if reason is not None:
             return Verification(False, count, chain.hex(), count + 1, reason)
         chain, count = entry.chain, count + 1
         progress(count)
-    if expected is not None and expected[0] > count:
+    if max(known, default=0) > count:
         return Verification(
             False, count, chain.hex(), count + 1, "is missing: the log was truncated"
         )
@@ -73,7 +75,7 @@ def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
 
 
 def require_whole_log(url: str, entries: int, known: int) -> None:
-    """Raise if the catalog knows more entries than the log has: new ones would hide the loss."""
+    """Raise if the log has fewer entries than the catalog: new entries would hide the loss."""
     if known > entries:
         raise StoreError(
             f"{url}: the log ends at entry {entries}, but the catalog was made from {known}: "

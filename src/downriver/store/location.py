@@ -19,8 +19,8 @@ FILE = "lineage.db"
 def open_store(location: str | None = None, *, create: bool = True) -> Store:
     """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
 
-    `:memory:` is a new store that is gone once it is closed. Without `create`, a missing embedded
-    store is an error rather than a new, empty one.
+    `:memory:` is a new store that is deleted when it is closed. Without `create`, a missing
+    embedded store is an error rather than a new, empty one.
     """
     location = location or settings.read_text(settings.STORE)
     if location == MEMORY:
@@ -58,7 +58,7 @@ def _nearest(start: Path) -> Path:
 
 def _open_postgres(url: str) -> Store:
     try:
-        from downriver.store.postgres import PostgresStore
+        from downriver.store.postgres.store import PostgresStore
     except ModuleNotFoundError as exc:
         raise MissingDependencyError("psycopg", "postgres") from exc
     return PostgresStore(url)

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.model.facts import Facts
-    from downriver.model.verdict_history import RecordedVerdict
+    from downriver.model.verdicts import RecordedVerdict
     from downriver.openlineage import Event
+    from downriver.store.access.keys import KeyRole
     from downriver.store.audit import AuditAct
     from downriver.store.catalog.reader import CatalogReader
     from downriver.store.catalog.tables import CatalogTable, NaturalKey
     from downriver.store.findings import FindingsTransaction
     from downriver.store.hash_chain import Verification
-    from downriver.store.keys import KeyRole
 
 Row = tuple[Any, ...]
 

@@ -22,7 +22,7 @@ from downriver.fork_safety import renew_in_child
 from downriver.model.access import ACTOR
 from downriver.model.facts import Facts
 from downriver.openlineage import fold, parse_event
-from downriver.store import keys
+from downriver.store.access import keys
 from downriver.store.audit import AuditAct, AuditWriter
 from downriver.store.backup import TABLES, BackupEnd, read_backup
 from downriver.store.catalog import tables
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from downriver.model.verdict_history import RecordedVerdict
+    from downriver.model.verdicts import RecordedVerdict
     from downriver.openlineage import Event
-    from downriver.store.keys import KeyRole
+    from downriver.store.access.keys import KeyRole
     from downriver.store.port import Row, SqlQueries, SqlTransaction
 
 
@@ -356,7 +356,7 @@ class SqlStore(ABC):
 
 
 def _writes(events: Sequence[PreparedEvent], receipts: Sequence[Receipt]) -> Iterator[AuditAct]:
-    """Yield what each actor of a batch has written."""
+    """Yield the written entries of each actor in a batch."""
     written: dict[str, list[int]] = {}
     for prepared, receipt in zip(events, receipts, strict=True):
         written.setdefault(prepared.actor, []).append(receipt.seq)
@@ -406,12 +406,12 @@ class _Clock:
 
 def _log_progress() -> Callable[[int, int], None]:
     """Return a callback that logs the progress every few seconds."""
-    told = time.monotonic()
+    logged_at = time.monotonic()
 
     def tell(done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _LOG_EVERY:
-            told = time.monotonic()
+        nonlocal logged_at
+        if time.monotonic() - logged_at >= _LOG_EVERY:
+            logged_at = time.monotonic()
             log.warning("%s of %s events done", f"{done:,}", f"{total:,}")
 
     return tell

@@ -47,7 +47,7 @@ _FileId: TypeAlias = tuple[int, int]
 
 
 def _file_id(path: str) -> _FileId | None:
-    """Return what tells a file from every other one that exists, or None if there is no file."""
+    """Return an identifier of a file, or None if there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -151,10 +151,10 @@ class SqliteStore(SqlStore):
         self._check_files()
 
     def _check_files(self) -> None:
-        """Raise if another file, or none, has taken the place of an open one.
+        """Raise if an open file was deleted or replaced.
 
-        SQLite goes on writing into files that were deleted or replaced, and what it writes there
-        is lost. The write-ahead log is created by the first write and then kept.
+        SQLite continues to write into such a file, and these writes are lost. The write-ahead log
+        is created by the first write and then kept.
         """
         for path in (self.url, self._wal):
             found = _file_id(path)
@@ -223,7 +223,7 @@ class SqliteStore(SqlStore):
 
 
 class MemoryStore(SqliteStore):
-    """A store in the memory of this process, which is gone when it is closed."""
+    """A store in the memory of this process. It is deleted when it is closed."""
 
     def __init__(self) -> None:
         if sqlite3.sqlite_version_info < _SHARES_MEMORY:
@@ -235,7 +235,7 @@ class MemoryStore(SqliteStore):
         self.location = None
 
     def renew(self) -> None:
-        """Begin anew in a forked process, with a copy: memory is not shared."""
+        """Start with a copy in a forked process, because memory is not shared."""
         SqlStore.renew(self)
 
     def _make_folder(self) -> None:

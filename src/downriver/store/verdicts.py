@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from downriver.model.verdict_history import RecordedVerdict, RecordedVerdicts
+from downriver.model.verdicts import RecordedVerdict, RecordedVerdicts
 
 if TYPE_CHECKING:
     from downriver.store.port import SqlQueries, SqlTransaction

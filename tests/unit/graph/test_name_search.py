@@ -5,11 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.graph.events import run_event
 
+from downriver.graph.index import name_search
 from downriver.graph.index.name_search import NameSearch
 from downriver.model.ids import JobId
 
@@ -129,3 +131,32 @@ def test_any_text_is_a_valid_search(lineage: Lineage, text: str) -> None:
     lineage.ingest([run_event("j", ["a"], ["b"])])
     expected = 3 if not text.strip() else 0
     assert lineage.entities.search(text).total == expected
+
+
+@pytest.mark.parametrize("few", [0, 20_000])
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(NODES, max_size=60, unique=True), max_size=3),
+    WORDS,
+    st.one_of(st.none(), st.sets(st.integers(1, 150))),
+    st.integers(0, 100),
+)
+def test_matches_are_all_names_with_the_words_that_are_allowed(few, batches, words, allowed, most):
+    catalog, names = Catalog(), NameSearch()
+    for batch in batches:
+        catalog.add(batch)
+        names = names.loaded(catalog)
+    flags = None
+    if allowed is not None:
+        flags = np.zeros(max(allowed, default=0) + 1, np.bool_)
+        flags[[*allowed]] = True
+    expected = [n for n in catalog.matching(words) if allowed is None or n in allowed]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(name_search, "_FEW_ALLOWED", few)
+        patch.setattr(name_search, "_BLOCKS_READ", 1)
+        found = names.match(words, most, flags)
+    assert found.is_whole == (len(expected) <= most)
+    if found.is_whole:
+        assert sorted(found.ids.tolist()) == sorted(expected)
+    else:
+        assert {*expected[:most]} <= {*found.ids.tolist()} <= {*expected}

@@ -51,6 +51,8 @@ def answers(lineage: Lineage) -> dict[str, bytes]:
     asked = {f"search {text!r}": lineage.search(text) for text in ("", "order", "t")}
     asked["search filtered"] = lineage.search("o", where=SearchFilter(tag="pii"))
     asked["search entities"] = lineage.entities.search("o")
+    asked["search owner"] = lineage.search("o", where=SearchFilter(owner="team:*"))
+    asked["kpis"] = msgspec.structs.replace(lineage.govern.kpis(), at="")
     asked["most read"] = lineage.entities.most_read(3)
     asked["map"] = lineage.map("namespace")
     for name in (*NAMES, "source", "load_orders"):

@@ -22,7 +22,7 @@ from downriver.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
-    from downriver.model.search import SearchPage
+    from downriver.model.views.search import SearchPage
 
 WORDS = ("", "orders", "or", "a", "x", "ORDERS day")
 FILTERS = (

@@ -204,7 +204,7 @@ def test_lineage_that_names_only_datasets_is_a_blind_spot_of_a_column(lineage):
             dataset_event("x", schema=schema("id")),
         ]
     )
-    expected = ["writes dataset:db:x, but which columns it uses is unknown"]
+    expected = ["writes dataset:db:x, but the columns that it uses are unknown"]
     assert unknown_columns(lineage.trace("a.id")) == expected
     assert unknown_columns(lineage.trace("x.id", "upstream")) == expected
 
@@ -227,7 +227,7 @@ def test_so_is_a_column_lineage_facet_that_says_nothing(lineage):
         ]
     )
     assert unknown_columns(lineage.trace("a.id")) == [
-        "writes dataset:db:x, but which columns it uses is unknown"
+        "writes dataset:db:x, but the columns that it uses are unknown"
     ]
 
 

@@ -27,7 +27,7 @@ from downriver.errors import DownriverError, InvalidRequestError, StoreBusyError
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage import Event
 from downriver.store import Store, StoreState, open_store, verify_chain
-from downriver.store.postgres_arrays import encode_array, register_array_dumper
+from downriver.store.postgres.arrays import encode_array, register_array_dumper
 
 PATIENCE = 10.0
 

@@ -47,7 +47,7 @@ class _Sighting(NamedTuple):
     span: Span
     claim: int
     place: int
-    said: ColumnTransformation
+    transformation: ColumnTransformation
 
 
 class ColumnEdgeView:
@@ -108,7 +108,7 @@ class ColumnEdgeView:
         sightings = self._sightings(WalkedEdges(*(part[~implied] for part in steps)))
         jobs = self._reader.nodes.by_ids({statement.job for statement in sightings})
         return [
-            *(self._derives(said, seen, nodes, jobs) for said, seen in sightings.items()),
+            *(self._derives(claim, seen, nodes, jobs) for claim, seen in sightings.items()),
             *(_contains(nodes[star].id, nodes[column].id) for star, column in set(contained)),
         ]
 
@@ -123,13 +123,13 @@ class ColumnEdgeView:
             steps.target.tolist(),
             columns.claim_job[claims].tolist(),
             columns.rank[steps.edges].tolist(),
-            columns.said[steps.edges].tolist(),
+            columns.transformation[steps.edges].tolist(),
             claims.tolist(),
             strict=True,
         ):
-            said = details[claim][place]
-            statement = _Statement(source, target, job, rank != INDIRECT, said.subtype)
-            sightings[statement].append(_Sighting(spans[claim], claim, place, said))
+            transformation = details[claim][place]
+            statement = _Statement(source, target, job, rank != INDIRECT, transformation.subtype)
+            sightings[statement].append(_Sighting(spans[claim], claim, place, transformation))
         return sightings
 
     def _derives(
@@ -142,7 +142,7 @@ class ColumnEdgeView:
         latest = max(sightings, key=lambda seen: (seen.span.last, seen.claim, seen.place))
         span = merge_spans(sighting.span for sighting in sightings)
         evidence = render_evidence(span, stale=self._is_stale(span, statement.job))
-        evidence["confidence"] = latest.said.confidence or evidence["confidence"]
+        evidence["confidence"] = latest.transformation.confidence or evidence["confidence"]
         return TraceEdge(
             source=nodes[statement.source].id,
             target=nodes[statement.target].id,
@@ -150,8 +150,8 @@ class ColumnEdgeView:
             job=str(jobs[statement.job]) if statement.job else None,
             type="DIRECT" if statement.direct else "INDIRECT",
             subtype=statement.subtype or None,
-            description=latest.said.description or None,
-            masking=latest.said.masking,
+            description=latest.transformation.description or None,
+            masking=latest.transformation.masking,
             **evidence,
         )
 
@@ -176,7 +176,7 @@ class ColumnEdgeView:
         return limit_blind_spots(spots, len(distinct))
 
     def _is_claimed(self, jobs: Ints, datasets: Ints) -> Flags:
-        """Tell of which datasets it is known, under any name, how a job fills their columns."""
+        """Return the datasets, under any name, for which column lineage by a job is known."""
         names, at = self._graph.identities.every_name(datasets)
         as_of = self._question.as_of
         by_itself = self._columns.claimed(np.zeros_like(names), names, as_of)
@@ -192,7 +192,7 @@ class ColumnEdgeView:
             entity, does = (
                 (str(names[job].id), f"writes {filled}") if job else (filled, "is derived")
             )
-            message = f"{does}, but which columns it uses is unknown"
+            message = f"{does}, but the columns that it uses are unknown"
             spots.append(BlindSpot(kind="no_column_lineage", entity=entity, message=message))
         return sorted(spots, key=lambda spot: (spot.entity, spot.message))
 

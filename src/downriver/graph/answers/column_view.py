@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from downriver.graph.answers.column_edges import ColumnEdgeView
@@ -91,13 +92,10 @@ class ColumnView:
         """Return columns under the display name of their dataset."""
         ranks = self._ranks(depths)
         nodes = self._edges.columns(depths)
-        for column, node in nodes.items():
-            node.depth = depths[column]
-            rank = ranks.get(column)
-            if rank is not None:
-                node.derivation = "INDIRECT" if rank == INDIRECT else "DIRECT"
-                node.transformation = None if rank == INDIRECT else _TRANSFORMATIONS[rank]
-        return nodes
+        return {
+            column: _placed(node, depths[column], ranks.get(column))
+            for column, node in nodes.items()
+        }
 
     def _ranks(self, depths: Mapping[int, int]) -> dict[int, int]:
         """Return how each column derives from the root, on the side it is shown on."""
@@ -110,9 +108,13 @@ class ColumnView:
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all claims that make the same statement."""
-        return self._edges.edges(steps, nodes)
+        return sorted(self._edges.edges(steps, nodes), key=_edge_order)
 
     # Blind spots
+
+    def join_statements(self, depths: dict[int, int]) -> dict[int, int]:
+        """Return the columns as they are: a trace of columns lists no jobs."""
+        return depths
 
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return nothing: a trace of columns lists no jobs."""
@@ -165,3 +167,25 @@ class ColumnView:
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)
         fillings = walk.fillings(np.unique(self._columns.dataset[reached]))
         return self._edges.without_columns(fillings)
+
+
+def _edge_order(edge: TraceEdge) -> tuple[str, ...]:
+    return (
+        edge.source,
+        edge.target,
+        edge.kind,
+        edge.job or "",
+        edge.type or "",
+        edge.subtype or "",
+    )
+
+
+def _placed(node: TraceNode, depth: int, rank: int | None) -> TraceNode:
+    """Return a column at its depth, with how it derives from the root."""
+    if rank is None:
+        return msgspec.structs.replace(node, depth=depth)
+    if rank == INDIRECT:
+        return msgspec.structs.replace(node, depth=depth, derivation="INDIRECT")
+    return msgspec.structs.replace(
+        node, depth=depth, derivation="DIRECT", transformation=_TRANSFORMATIONS[rank]
+    )

@@ -1,4 +1,4 @@
-"""Possible cuts: one dataset under two names, so that a trace may end where the data goes on.
+"""Possible cuts: one dataset under two names, so that a trace may end too early.
 
 Names that certainly are one dataset are joined by the graph (`graph/index/name_index.py`). Here are
 the pairs that may be one dataset: one is read, the other is written, and their names differ only in
@@ -96,7 +96,7 @@ class CutDetector:
         return len((ends.leaving if downstream else ends.entering).of(names)) > 0
 
     def _goes_on(self, node: int, other: int, *, downstream: bool) -> bool:
-        """Return whether data goes on at `other`, and one of the two has only one kind of use."""
+        """Return whether `other` has further edges, and one of the two is only read or written."""
         return self._is_used(other, downstream=downstream) and (
             not self._is_used(other, downstream=not downstream)
             or not self._is_used(node, downstream=downstream)
@@ -155,7 +155,7 @@ class CutDetector:
                 yield self._pair(node, other, downstream=downstream)
 
     def _used(self, nodes: Ints, *, downstream: bool) -> Flags:
-        """Tell which nodes have edges that lead on, under any of their names."""
+        """Return which nodes have further edges, under any of their names."""
         if not len(nodes):
             return np.zeros(0, np.bool_)
         names, at = self._identities.every_name(nodes)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph.answers.entity_lists import list_derivations
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
-from downriver.model.answers import BlindSpot
-from downriver.model.completeness import is_complete
+from downriver.model.answers import BlindSpot, is_complete
 from downriver.model.governance import Diagnosis, MetricSuspect, QualityResult, SourceFreshness
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.dataset import parse_assertions
@@ -183,8 +182,8 @@ class DiagnosisBuilder:
                 yield MetricSuspect(
                     entity=str(place.dataset),
                     kind="old_data",
-                    reason=f"last filled {render_time(at)}, "
-                    f"{(own - at) // _HOUR} hours before the metric was",
+                    reason=f"last written {render_time(at)}, "
+                    f"{(own - at) // _HOUR} hours before the metric",
                     depth=place.depth,
                 )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _JobWords(NamedTuple):
-    """What a job's facets say of it."""
+    """The facts in a job's facets."""
 
     description: str = ""
     processing: str = ""

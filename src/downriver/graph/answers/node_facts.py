@@ -1,4 +1,4 @@
-"""What the catalog knows of many nodes at once: labels, columns, types, runs, neighbours.
+"""Facts about many nodes at once: labels, columns, types, runs, neighbours.
 
 Every function takes all nodes of an answer and asks the store once, because one query for each node
 makes an answer of a thousand nodes slow.
@@ -65,7 +65,7 @@ class NodeRun(NamedTuple):
 
 
 class NodeFacts(NamedTuple):
-    """What is known of one node under all its names."""
+    """The facts about one node under all its names."""
 
     type: str
     integration: str
@@ -129,9 +129,9 @@ class NodeFactsReader:
         groups: Mapping[int, list[int]],
         writers: Mapping[int, list[int]],
     ) -> dict[int, tuple[bool, str]]:
-        """Return what orders the names of one node, and the writers of one dataset.
+        """Return a sort key for the names of a node and the writers of a dataset.
 
-        Their ids have the order of arrival. Of names, the one that is shown comes last.
+        Ids cannot be used, because they have the order of arrival. The displayed name comes last.
         """
         several = [names for names in (*groups.values(), *writers.values()) if len(names) > 1]
         shown = set(map(str, nodes.values()))

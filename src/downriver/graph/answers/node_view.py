@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from downriver.graph.answers.cuts import CutDetector
+from downriver.graph.answers.node_edges import NodeEdges
 from downriver.graph.answers.readers import find_loaders, find_readers
+from downriver.graph.answers.statement_jobs import find_tasks
 from downriver.graph.answers.view import (
     limit_blind_spots,
-    render_evidence,
     reported_blind_spots,
-    stale_after,
 )
 from downriver.graph.index.vectors import NO_INTS
 from downriver.graph.walk.node_walk import NodeWalk, reach_nodes
 from downriver.graph.walk.paths import Routes, find_routes
-from downriver.model.answers import BlindSpot, TraceEdge, TraceNode
+from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import JobId
 
@@ -28,14 +29,8 @@ if TYPE_CHECKING:
     from downriver.graph.index.vectors import Ints
     from downriver.graph.snapshot import GraphSnapshot
     from downriver.graph.walk.result import WalkResult
-    from downriver.model.facts import Span
-    from downriver.model.ids import NodeId
+    from downriver.model.answers import TraceEdge, TraceNode
     from downriver.store import CatalogReader
-
-
-# What makes two edges the same in an answer: source, target, kind, the job behind it or 0.
-_Key: TypeAlias = tuple[int, int, int, int]
-_KIND_NAMES = {int(kind): kind.name.lower() for kind in EdgeKind}
 
 
 class NodeView:
@@ -48,9 +43,10 @@ class NodeView:
         self._graph = index.nodes
         self._reader = reader
         self._question = question
-        self._names: dict[int, NodeId] = {}  # fetched so far, by canonical id
+        self._shown: dict[int, TraceNode] = {}  # by canonical id
         self._bodies: dict[int, bytes] = {}  # blind spots facets fetched so far
         self._asked: set[int] = set()  # nodes whose blind spots facets were fetched
+        self._tasks: dict[int, int] = {}  # by job that reports a statement: the task to show
         self.root = index.nodes.identities.canonical(node)
 
     def reach(self, *, downstream: bool) -> WalkResult:
@@ -67,90 +63,54 @@ class NodeView:
         """Return the routes from the root to another node."""
         return find_routes(self.reach(downstream=True), end, limit)
 
+    def join_statements(self, depths: dict[int, int]) -> dict[int, int]:
+        """Return the nodes to show, with their depths: tasks in place of their statements.
+
+        The root stays as it is, because it was asked for.
+        """
+        if self._question.statements:
+            return depths
+        names = self._index.cache.names(depths, self._reader)
+        jobs = {node: name for node, name in names.items() if node != self.root}
+        self._tasks = find_tasks(jobs, self._reader)
+        joined = {node: depth for node, depth in depths.items() if node not in self._tasks}
+        for statement, task in self._tasks.items():
+            joined.setdefault(task, depths[statement])
+        return joined
+
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
-        """Return nodes under their display names, with their aliases."""
-        names_shown = self._graph.identities.display_names(depths, self._reader)
-        self._names.update((node, name) for node, (name, _) in names_shown.items())
-        return {
-            node: TraceNode(
-                id=str(name),
-                kind="job" if isinstance(name, JobId) else "dataset",
-                namespace=name.namespace,
-                name=name.name,
-                depth=depths[node],
-                aliases=[str(alias) for alias in aliases],
-            )
-            for node, (name, aliases) in names_shown.items()
-        }
+        """Return nodes under their display names, with their aliases and statements."""
+        nodes = self._index.cache.nodes(depths, self._graph.identities, self._reader)
+        statements: dict[int, list[str]] = {}
+        for statement, name in self._index.cache.names(self._tasks, self._reader).items():
+            statements.setdefault(self._tasks[statement], []).append(str(name))
+        for task, names in statements.items():
+            nodes[task] = msgspec.structs.replace(nodes[task], statements=sorted(names))
+        self._shown.update(nodes)
+        return nodes
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all names under which it was seen."""
-        sightings = self._sightings(steps)
-        jobs = self._names_of({key[3] for key in sightings if key[2] == EdgeKind.DERIVES} - {0})
-        stale = self._stale_before([key[3] for key in sightings])
-        return [
-            self._edge(key, span, nodes, jobs, stale=span.last.at < before)
-            for (key, span), before in zip(sightings.items(), stale, strict=True)
-        ]
+        edges = NodeEdges(self._index, self._reader, self._question, self._tasks)
+        return edges.rendered(steps, nodes)
 
-    def _stale_before(self, jobs: list[int]) -> list[int]:
-        """Return for each job the moment before which an edge of it was last seen if it is stale.
-
-        A job ran for days, until `as_of`, without such an edge.
-        """
-        seen = self._graph.jobs_last_seen(np.array(jobs, np.int32))
-        until = np.minimum(seen, self._question.as_of)
-        before: list[int] = (until - stale_after(self._question.stale_days)).tolist()
-        return before
-
-    def _names_of(self, nodes: Collection[int]) -> Mapping[int, NodeId]:
-        """Return the names of nodes. Those that are shown already are not fetched again."""
-        missing = [node for node in nodes if node not in self._names]
+    def _ids_of(self, nodes: Collection[int]) -> Mapping[int, str]:
+        """Return the full ids of nodes. Those that are shown already are not fetched again."""
+        ids = {node: self._shown[node].id for node in nodes if node in self._shown}
+        missing = [node for node in nodes if node not in ids]
         if missing:
-            self._names.update(self._reader.nodes.by_ids(missing))
-        return self._names
-
-    def _sightings(self, steps: WalkedEdges) -> dict[_Key, Span]:
-        flow = self._graph.flow
-        ids = flow.id[steps.edges].tolist()
-        spans = self._reader.evidence.edges(set(ids))
-        keys = zip(
-            steps.source.tolist(),
-            steps.target.tolist(),
-            flow.kind[steps.edges].tolist(),
-            self._graph.jobs(steps.edges).tolist(),
-            strict=True,
-        )
-        sightings: dict[_Key, Span] = {}
-        for key, number in zip(keys, ids, strict=True):
-            span = spans[number]
-            sightings[key] = sightings.get(key, span).merge(span)
-        return sightings
-
-    def _edge(
-        self,
-        key: _Key,
-        span: Span,
-        nodes: Mapping[int, TraceNode],
-        jobs: Mapping[int, NodeId],
-        *,
-        stale: bool,
-    ) -> TraceEdge:
-        source, target, kind, job = key
-        stated_by_job = kind == EdgeKind.DERIVES and job != 0
-        return TraceEdge(
-            source=nodes[source].id,
-            target=nodes[target].id,
-            kind=_KIND_NAMES[kind],
-            job=str(jobs[job]) if stated_by_job else None,
-            **render_evidence(span, stale=stale),
-        )
+            names = self._index.cache.names(missing, self._reader)
+            ids.update((node, str(name)) for node, name in names.items())
+        return ids
 
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return the jobs among the edges' ends that only read."""
         reads = self._graph.flow.kind[steps.edges] == EdgeKind.READS
-        ends = np.setdiff1d(steps.target[reads], steps.source)
-        return find_readers(self._graph, self._reader, ends) if len(ends) else set()
+        # Sets, not setdiff1d, which takes longer for an answer of usual size.
+        ends = set(steps.target[reads].tolist()) - set(steps.source.tolist())
+        if not ends:
+            return set()
+        return find_readers(self._graph, self._reader, np.array(sorted(ends), np.int32))
 
     def carriers(self, shown: Collection[int]) -> Ints:
         """Return the nodes themselves."""
@@ -160,14 +120,15 @@ class NodeView:
         """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
         stated = [
             *self._unfollowed(reached),
-            *reported_blind_spots(self._reported(reached.tolist()), self._names_of),
+            *reported_blind_spots(self._reported(reached.tolist()), self._ids_of),
             *CutDetector(self._index, self._reader).blind_spots(reached, downstream=downstream),
         ]
         return stated if downstream else [*stated, *self._unfed(reached)]
 
     def _reported(self, nodes: list[int]) -> dict[int, bytes]:
         """Return the blind spots facets of nodes. One query reads those of both sides."""
-        missing = {*nodes, *self._names} - self._asked
+        reporting = self._index.isolated_jobs.with_blind_spots(self._reader)
+        missing = ({*nodes, *self._shown} & reporting) - self._asked
         if missing:
             self._asked |= missing
             self._bodies |= self._reader.facets.blind_spots(missing)
@@ -184,11 +145,12 @@ class NodeView:
         if not children:
             return []
         listed = ", ".join(children[:5]) + (", …" if len(children) > 5 else "")
+        jobs = "1 job" if len(children) == 1 else f"{len(children)} jobs"
         return [
             BlindSpot(
                 kind="child_jobs",
                 entity=str(self._reader.nodes.by_ids([self.root])[self.root]),
-                message=f"moves no data itself but runs {len(children)} jobs: {listed}",
+                message=f"has no inputs or outputs, but starts {jobs}: {listed}",
             )
         ]
 
@@ -196,8 +158,8 @@ class NodeView:
         walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)
         # Jobs have one name each, so the far ends of their edges need no canonical ids.
         without = np.setdiff1d(reached, self._graph.flow.ends.target[walk.edges(reached)])
-        names = self._names_of(without.tolist())
-        jobs = [node for node in without.tolist() if isinstance(names[node], JobId)]
+        names = self._index.cache.names(without.tolist(), self._reader)
+        jobs = [node for node, name in names.items() if isinstance(name, JobId)]
         if not jobs:
             return []
         unknown = np.setdiff1d(jobs, list(find_loaders(self._reader, np.array(jobs, np.int32))))
@@ -205,7 +167,7 @@ class NodeView:
             BlindSpot(
                 kind="job_without_inputs",
                 entity=str(names[node]),
-                message="no event of this job names an input, so its upstreams are unknown",
+                message="no event of this job contains an input, so its upstream is unknown",
             )
             for node in np.setdiff1d(unknown, self._with_stated_inputs(unknown)).tolist()
         ]

@@ -9,8 +9,7 @@ import numpy as np
 from downriver.graph.answers.node_view import NodeView
 from downriver.graph.answers.view import WalkedEdges
 from downriver.graph.index.edges import FOREVER
-from downriver.model.answers import BlindSpot, Trace
-from downriver.model.completeness import is_complete
+from downriver.model.answers import BlindSpot, Trace, is_complete
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def trace_subgraph(
     # The nodes that were asked for come before the jobs that connect them.
     shown = np.concatenate([nodes, np.setdiff1d(every, nodes)])[: question.limit].astype(np.int32)
     view = NodeView(index, reader, int(shown[0]), question)
-    rendered = view.nodes(dict.fromkeys(shown.tolist(), 0))
+    rendered = view.nodes(view.join_statements(dict.fromkeys(shown.tolist(), 0)))
     edges = view.edges(_edges_among(graph, shown, question.as_of), rendered)
     spots = view.blind_spots(shown, downstream=True)
     if len(every) > len(shown):

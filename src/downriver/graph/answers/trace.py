@@ -11,8 +11,7 @@ from downriver.graph.answers.node_view import NodeView
 from downriver.graph.answers.unread_jobs import unread_job_spots
 from downriver.graph.answers.view import GraphView, Question, WalkedEdges, limit_blind_spots
 from downriver.graph.index.edges import FOREVER
-from downriver.model.answers import BlindSpot, Direction, Paths, Trace
-from downriver.model.completeness import is_complete
+from downriver.model.answers import BlindSpot, Direction, Paths, Trace, is_complete
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
 
 
 def trace(index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question) -> Trace:
-    """Answer where data goes to, or comes from."""
+    """Return the trace of an entity."""
     return trace_numbered(index, reader, entity, question)[0]
 
 
 def trace_numbered(
     index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
 ) -> tuple[Trace, dict[str, int]]:
-    """Answer where data goes to, or comes from, and with the store's number of each node."""
+    """Return the trace of an entity, and the store's number of each node."""
     view = _view(index, reader, entity, question)
     found = _WalkedSides({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
     shown = found.nearest(question.limit)
     hidden = set() if question.readers else view.readers(found.steps(shown)) - {view.root}
     for job in hidden:
         del shown[job]
-    nodes = view.nodes(shown)
-    edges = sorted(view.edges(found.steps(shown), nodes), key=_edge_order)
+    nodes = view.nodes(view.join_statements(shown))
+    edges = view.edges(found.steps(shown), nodes)
     blind_spots = [
         *_not_seen_yet(index, reader, entity, question),
         *_limits(found, question, nodes[view.root].id),
@@ -130,7 +129,7 @@ _SIDES = {
 
 
 class _WalkedSides:
-    """What one or two walks have found, each node once."""
+    """The nodes of one or two walks, each once."""
 
     def __init__(self, reaches: dict[bool, WalkResult]) -> None:
         self._reaches = reaches
@@ -177,17 +176,6 @@ def _count_beyond(reaches: list[WalkResult]) -> int:
     return len(np.setdiff1d(beyond, nodes))
 
 
-def _edge_order(edge: TraceEdge) -> tuple[str, ...]:
-    return (
-        edge.source,
-        edge.target,
-        edge.kind,
-        edge.job or "",
-        edge.type or "",
-        edge.subtype or "",
-    )
-
-
 def _not_seen_yet(
     index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
 ) -> Iterator[BlindSpot]:
@@ -211,7 +199,9 @@ def _limits(found: _WalkedSides, question: Question, root: str) -> Iterator[Blin
         more = found.within - question.limit
         message = f"{more} more nodes were found than the {question.limit} shown; "
         yield BlindSpot(
-            kind="node_limit", entity=root, message=message + "raise the limit or start closer"
+            kind="node_limit",
+            entity=root,
+            message=message + "increase the limit or start at a nearer entity",
         )
 
 

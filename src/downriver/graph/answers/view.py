@@ -1,6 +1,4 @@
-"""What every trace answer is made of: the question, the view that answers it, the evidence of an
-edge, and the blind spots that jobs report themselves.
-"""
+"""The common parts of traces: questions, snapshots, evidence of edges, blind spots of jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict
 
 from downriver.graph.index.edges import FOREVER
 from downriver.model.answers import BlindSpot, Direction
-from downriver.model.facts import Span
+from downriver.model.facts import EvidenceRank, Span
 from downriver.openlineage.facets.custom import parse_blind_spots
 from downriver.openlineage.wire import render_time
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from downriver.graph.walk.paths import Routes
     from downriver.graph.walk.result import WalkResult
     from downriver.model.answers import TraceEdge, TraceNode
-    from downriver.model.ids import NodeId
 
 BLIND_SPOTS_SHOWN = 50
 
@@ -34,6 +31,7 @@ class Question(NamedTuple):
     limit: int = 1000
     stale_days: int = 30
     readers: bool = True  # list jobs that only read, instead of counting them
+    statements: bool = True  # list jobs that report a statement, instead of joining them to a task
 
     @property
     def until(self) -> int | None:
@@ -60,11 +58,14 @@ class GraphView(Protocol):
     def routes(self, end: int, limit: int) -> Routes:
         """Return the paths from the root to another node."""
 
+    def join_statements(self, depths: dict[int, int]) -> dict[int, int]:
+        """Return the nodes to show, with their depths: tasks in place of their statements."""
+
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return nodes as answers show them, each at its depth."""
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
-        """Return edges as answers show them; several facts about one edge are merged."""
+        """Return edges by source, target, kind and job; facts about one edge are merged."""
 
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return the jobs among the edges' ends that only read."""
@@ -99,6 +100,13 @@ class EdgeEvidence(TypedDict):
     last_event: str
 
 
+_CONFIDENCE = {
+    EvidenceRank.OBSERVED: "exact",
+    EvidenceRank.DECLARED: "declared",
+    EvidenceRank.INFERRED: "inferred",
+}
+
+
 def stale_after(days: int) -> int:
     """Return how long a job runs without an edge, in µs, until the edge is stale."""
     return days * _DAY
@@ -111,20 +119,21 @@ def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER)
 
 def render_evidence(span: Span, *, stale: bool) -> EdgeEvidence:
     """Return the evidence of an edge seen over a span of time."""
-    first_seen, first_event = _moment(span.first.at), span.first.digest.hex()
+    first_seen, first_event = _moment(span.first.at), _digest(span.first.digest)
     once = span.first == span.last  # as for most flows that people register
     return EdgeEvidence(
         status="stale" if stale else "active",
-        confidence="exact" if span.observed else "declared",
+        confidence=_CONFIDENCE[span.certainty],
         first_seen=first_seen,
         last_seen=first_seen if once else _moment(span.last.at),
         first_event=first_event,
-        last_event=first_event if once else span.last.digest.hex(),
+        last_event=first_event if once else _digest(span.last.digest),
     )
 
 
-# One event shows many edges, so the same moments return in an answer.
+# One event shows many edges, so the same moments and digests return in an answer.
 _moment = lru_cache(4096)(render_time)
+_digest = lru_cache(4096)(bytes.hex)
 
 
 def merge_spans(spans: Iterable[Span]) -> Span:
@@ -133,14 +142,14 @@ def merge_spans(spans: Iterable[Span]) -> Span:
 
 
 def reported_blind_spots(
-    bodies: Mapping[int, bytes], names_of: Callable[[Collection[int]], Mapping[int, NodeId]]
+    bodies: Mapping[int, bytes], ids_of: Callable[[Collection[int]], Mapping[int, str]]
 ) -> list[BlindSpot]:
     """Return the blind spots in the facets of jobs, such as SQL that could not be parsed."""
-    names = names_of(bodies)
+    if not bodies:
+        return []
+    ids = ids_of(bodies)
     spots = [
-        BlindSpot(
-            kind=spot.kind, entity=str(names[node]), message=_with_line(spot.message, spot.line)
-        )
+        BlindSpot(kind=spot.kind, entity=ids[node], message=_with_line(spot.message, spot.line))
         for node, body in bodies.items()
         for spot in parse_blind_spots(body)
     ]

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_LONGEST_CHAINS = 256  # edges
+
+
 @dataclass(frozen=True, slots=True)
 class Adjacency:
     """Directed edges, numbered in the order they were added."""
@@ -97,7 +100,9 @@ class EdgeRows:
         compressed = len(self._edges)
         if len(nodes) == compressed + len(self._new):
             return self
-        if too_many_new(len(nodes) - compressed, compressed, self._smallest_fold):
+        # A graph with few edges is merged whenever it doubles: its chains would be long.
+        smallest_fold = min(self._smallest_fold, max(compressed, _LONGEST_CHAINS))
+        if too_many_new(len(nodes) - compressed, compressed, smallest_fold):
             return self._folded(nodes)
         new = self._new.covering(nodes[compressed:])
         return EdgeRows(self._starts, self._edges, new, self._smallest_fold)

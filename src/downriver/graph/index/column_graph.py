@@ -37,7 +37,7 @@ class ColumnGraph:
 
     flow: Adjacency
     claim: Vector[np.int32]  # by edge
-    said: Vector[np.int32]  # by edge: which of the derivations that its claim states
+    transformation: Vector[np.int32]  # by edge: which of the derivations that its claim states
     rank: Vector[np.uint8]  # by edge
     dataset: Vector[np.int32]  # by column
     field: Vector[np.int32]  # by column
@@ -56,7 +56,7 @@ class ColumnGraph:
         return cls(
             flow=Adjacency.empty(smallest_fold),
             claim=Vector.empty(np.int32),
-            said=Vector.empty(np.int32),
+            transformation=Vector.empty(np.int32),
             rank=Vector.empty(np.uint8),
             dataset=Vector.empty(np.int32),
             field=Vector.empty(np.int32),
@@ -120,7 +120,7 @@ class ColumnGraph:
         return found
 
     def has_star(self, datasets: Ints) -> Flags:
-        """Tell which datasets have a `*` column."""
+        """Return which datasets have a `*` column."""
         flags: Flags = self.starred[np.where(datasets < len(self.starred), datasets, 0)]
         return flags
 
@@ -136,12 +136,12 @@ class ColumnGraph:
         return has_star
 
     def known_by(self, edges: Ints, as_of: int) -> Flags:
-        """Tell which edges had been claimed at a time."""
+        """Return which edges had been claimed at a time."""
         flags: Flags = self.claim_first.of(self.claim[edges]) <= as_of
         return flags
 
     def claimed(self, jobs: Ints, datasets: Ints, as_of: int) -> Flags:
-        """Tell for which jobs the column lineage of a dataset is known; job 0: by no job."""
+        """Return which jobs have column lineage of a dataset. Job 0 stands for no job."""
         flags = np.zeros(len(jobs), np.bool_)
         claims, at = self.claims_by_pair.find_each(pairs(jobs, datasets))
         known = self.claim_has_edges[claims] & (self.claim_first.of(claims) <= as_of)
@@ -181,7 +181,7 @@ class ColumnGraph:
         self, stored: list[tuple[int, bytes, list[ColumnTransformation]]], retired: Longs
     ) -> ColumnGraph:
         edges = [np.frombuffer(packed, "<i4").reshape(3, -1) for _, packed, _ in stored]
-        sources, targets, said = np.concatenate(edges, axis=1)
+        sources, targets, transformation = np.concatenate(edges, axis=1)
         sizes = [part.shape[1] for part in edges]
         claims = np.array([claim for claim, *_ in stored], np.int32)
         ranks = [rank for *_, kinds in stored for rank in map(_rank, kinds)]
@@ -189,17 +189,20 @@ class ColumnGraph:
         first_kinds = np.repeat(np.cumsum(kinds) - kinds, sizes)
         # A claim and its edges are stored in one transaction, so no older snapshot has the claim.
         self.claim_has_edges.values[claims] = True
-        claim, rank = np.repeat(claims, sizes), np.array(ranks, np.uint8)[first_kinds + said]
+        claim, rank = (
+            np.repeat(claims, sizes),
+            np.array(ranks, np.uint8)[first_kinds + transformation],
+        )
         if len(retired):
             nodes = (self.dataset[sources], self.dataset[targets], self.claim_job[claim])
             shown = ~np.logical_or.reduce([np.isin(of, retired) for of in nodes])
-            sources, targets, said = sources[shown], targets[shown], said[shown]
+            sources, targets, transformation = sources[shown], targets[shown], transformation[shown]
             claim, rank = claim[shown], rank[shown]
         return replace(
             self,
             flow=self.flow.appended(sources, targets),
             claim=self.claim.extended(claim),
-            said=self.said.extended(said),
+            transformation=self.transformation.extended(transformation),
             rank=self.rank.extended(rank),
             last_claim=stored[-1][0],
         )
@@ -237,5 +240,9 @@ def _with_hashes(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, in
     return ((column, dataset, hash(field)) for column, dataset, field in rows)
 
 
-def _rank(said: ColumnTransformation) -> int:
-    return _DIRECT_RANKS.get(said.subtype, TRANSFORMATION) if said.direct else INDIRECT
+def _rank(transformation: ColumnTransformation) -> int:
+    return (
+        _DIRECT_RANKS.get(transformation.subtype, TRANSFORMATION)
+        if transformation.direct
+        else INDIRECT
+    )

@@ -1,6 +1,6 @@
-"""Several names, one dataset: what joins dataset ids into one node.
+"""Several names for one dataset: the rules that join dataset ids into one node.
 
-Symlinks, renames, statements of people, and names that certainly are spellings of one name. The
+These are symlinks, renames, recorded statements, and spellings of one name. The
 result depends on the facts alone, not on the order in which the names arrive.
 """
 
@@ -50,11 +50,15 @@ class Identities:
         facet_at: Times,
         rings: _Rings,
         spelled_alike: Mapping[int, int] | None = None,
+        naming: object | None = None,
     ) -> None:
         self._names = names  # ALIAS, RENAMED, SAME and DIFFERENT
         self._facet_at = facet_at  # by dataset: the time of its last symlinks facet
         self._rings = rings
         self._spelled_alike = spelled_alike or {}  # id -> an id that certainly is the same dataset
+        # The same object in identities that show every node under the same names.
+        self.naming = naming or object()
+        self._statements: list[Statement] | None = None
 
     @classmethod
     def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> Identities:
@@ -82,7 +86,7 @@ class Identities:
         return np.where(smallest > 0, smallest, nodes)
 
     def joined(self, nodes: Ints) -> Flags:
-        """Tell which nodes have several names."""
+        """Return which nodes have several names."""
         flags: Flags = self._smallest_of(nodes) > 0
         return flags
 
@@ -112,6 +116,17 @@ class Identities:
             following = self._rings.next[following]
         return np.concatenate(names), np.concatenate(of_nodes)
 
+    def of_any_name(self, flags: Flags) -> Flags:
+        """Return the flags by id, with a flag for each id of a node of which any id has one."""
+        smallest = self._rings.smallest
+        joined = np.flatnonzero(smallest)
+        spread = np.zeros(max(len(flags), len(smallest)), np.bool_)
+        spread[: len(flags)] = flags
+        flagged = np.zeros(len(spread), np.bool_)
+        flagged[smallest[joined[spread[joined]]]] = True
+        spread[joined] = flagged[smallest[joined]]
+        return spread
+
     def loaded(self, table: Table) -> Identities:
         """Return identities with new and changed alias and rename edges."""
         if not len(table):
@@ -119,9 +134,12 @@ class Identities:
         sources = np.unique(table["source"]).astype(np.int32)
         before = self._joining(sources)
         names = self._names.merged(table)[0].indexed()
-        now = Identities(names, self._latest_facets(table), self._rings, self._spelled_alike)
+        facets = self._latest_facets(table)
+        now = Identities(names, facets, self._rings, self._spelled_alike, self.naming)
         after = now._joining(sources)
         parted, joined = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        if len(parted) or len(joined) or EdgeKind.RENAMED in table["kind"]:
+            now.naming = object()
         if len(parted) or len(joined):
             ends = (end for edge in parted.tolist() for end in now._ends(edge))
             now._rings = now._joined_again(ends, map(now._ends, joined.tolist()))
@@ -138,7 +156,12 @@ class Identities:
         return now
 
     def statements(self) -> list[Statement]:
-        """Return what people state about pairs of names: for each pair the latest statement."""
+        """Return the latest recorded statement about each pair of names."""
+        if self._statements is None:
+            self._statements = self._list_statements()
+        return self._statements
+
+    def _list_statements(self) -> list[Statement]:
         names, latest = self._names, dict[tuple[int, int], Statement]()
         if not len(names):
             return []
@@ -228,14 +251,12 @@ class Identities:
         With `as_sent` it is the name by which events read and write the dataset, else the name
         that their symlinks give, which is the logical one.
         """
-        if not self:
-            return {
-                node: DisplayName(name, ()) for node, name in reader.nodes.by_ids(nodes).items()
-            }
         wanted = np.fromiter(nodes, np.int32)
         members, at = self.every_name(wanted)
         ids = reader.nodes.by_ids(members.tolist())
         several = np.flatnonzero(self.joined(members))
+        if not len(several):
+            return {node: DisplayName(name, ()) for node, name in ids.items()}
         precedence = self._precedence(members[several], as_sent=as_sent)
         groups: dict[int, list[tuple[tuple[bool, bool, int], str, NodeId]]] = {}
         for place, rank in zip(several.tolist(), precedence, strict=True):

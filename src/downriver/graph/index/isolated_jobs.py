@@ -46,12 +46,19 @@ class IsolatedJobs:
 
     def __init__(self) -> None:
         self._jobs: list[IsolatedJob] | None = None
+        self._with_blind_spots: frozenset[int] | None = None
 
     def list(self, graph: NodeGraph, reader: CatalogReader) -> list[IsolatedJob]:
         """Return the isolated jobs at the state of `reader`."""
         if self._jobs is None:
             self._jobs = sorted(_read(graph, reader))
         return self._jobs
+
+    def with_blind_spots(self, reader: CatalogReader) -> frozenset[int]:
+        """Return the nodes that have, or had, a blind spots facet, isolated or not."""
+        if self._with_blind_spots is None:
+            self._with_blind_spots = frozenset(reader.facets.with_blind_spots())
+        return self._with_blind_spots
 
 
 def projects_of(jobs: Iterable[int], reader: CatalogReader) -> dict[int, Project]:

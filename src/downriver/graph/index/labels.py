@@ -47,7 +47,7 @@ class TagSet(NamedTuple):
     @property
     def every(self) -> frozenset[str]:
         """The tags of the node and of its columns."""
-        return self.whole.union(*(tags for _, tags in self.of_columns))
+        return _every_tag(self)
 
     def of(self, column: str) -> frozenset[str]:
         """Return the tags of a column."""
@@ -57,6 +57,11 @@ class TagSet(NamedTuple):
     def union(self, other: TagSet) -> TagSet:
         """Return the tags of both."""
         return TagSet(self.whole | other.whole, self.of_columns | other.of_columns)
+
+
+@lru_cache(100_000)  # every search asks for those of all nodes that it found
+def _every_tag(tags: TagSet) -> frozenset[str]:
+    return tags.whole.union(*(of_column for _, of_column in tags.of_columns))
 
 
 class NodeLabels(NamedTuple):
@@ -96,15 +101,16 @@ class _Values(Generic[T]):
 
     def counted(self, numbers: Ints) -> Iterator[tuple[T, int]]:
         """Yield each different value, and how often its number occurs."""
-        distinct, counts = np.unique(numbers, return_counts=True)
-        for number, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            yield self.items[number], count
+        counts = np.bincount(numbers)
+        for number in np.flatnonzero(counts).tolist():
+            yield self.items[number], int(counts[number])
 
     def flags(self, numbers: Ints, is_wanted: Callable[[T], bool]) -> Flags:
         """Return for each number whether its value is wanted. Each value is tested once."""
-        distinct, places = np.unique(numbers, return_inverse=True)
-        wanted = np.array([is_wanted(self.items[number]) for number in distinct.tolist()], np.bool_)
-        flags: Flags = wanted[places]
+        wanted = np.bincount(numbers) > 0
+        for number in np.flatnonzero(wanted).tolist():
+            wanted[number] = is_wanted(self.items[number])
+        flags: Flags = wanted[numbers]
         return flags
 
 
@@ -158,13 +164,11 @@ class Labels:
         nodes = [*facets] if changed is None else [*changed]
         if not nodes:
             return replace(self, seq=seq, of_names=of_names)
-        size = max(len(self.numbers[TAGS]), max(nodes) + 1)
-        numbers = {kind: _grown(known, size) for kind, known in self.numbers.items()}
-        for kind in _KINDS:
-            numbers[kind][nodes] = 0
+        new_numbers = {kind: dict.fromkeys(nodes, 0) for kind in _KINDS}
         for node, bodies in facets.items():
             for kind, number in self.values.numbers(bodies):
-                numbers[kind][node] = number
+                new_numbers[kind][node] = number
+        numbers = {kind: _updated(self.numbers[kind], new_numbers[kind]) for kind in _KINDS}
         return replace(self, seq=seq, numbers=numbers, of_names=of_names)
 
     def _types_of_names(self, new: Iterable[tuple[int, int, str, str]]) -> Ints:
@@ -202,27 +206,28 @@ class Labels:
             _total(self.values.owners.counted(owners)),
         )
 
-    def fitting(
-        self,
-        nodes: Ints,
-        graph: NodeGraph,
-        *,
-        type_pattern: str | None,
-        tag: str | None,
-        owner: str | None,
-    ) -> Flags:
-        """Tell which nodes have labels that match patterns. None is no condition."""
-        types, tags, owners = self._joined(nodes, graph)
-        flags = np.ones(len(nodes), np.bool_)
-        if type_pattern is not None:
-            matches = label_pattern(type_pattern)
-            flags &= self.values.types.flags(types, matches)
+    def of_type(self, nodes: Ints, graph: NodeGraph, pattern: str) -> Flags:
+        """Tell which nodes have a type that matches a pattern."""
+        types, _, _ = self._joined(nodes, graph)
+        return self.values.types.flags(types, label_pattern(pattern))
+
+    def allowed(self, graph: NodeGraph, *, tag: str | None, owner: str | None) -> Flags:
+        """Tell of all nodes which have labels, under any of their names, that match patterns."""
+        flags = np.ones(1, np.bool_)
         if tag is not None:
             matches = label_pattern(tag)
-            flags &= self.values.tags.flags(tags, lambda tagged: any(map(matches, tagged.every)))
+            flags = self.values.tags.flags(
+                self.numbers[TAGS], lambda tagged: any(map(matches, tagged.every))
+            )
+            flags = graph.identities.of_any_name(flags)
         if owner is not None:
-            matches = label_pattern(owner)
-            flags &= self.values.owners.flags(owners, lambda listed: any(map(matches, listed)))
+            is_owner = label_pattern(owner)
+            owned = self.values.owners.flags(
+                self.numbers[OWNERSHIP], lambda listed: any(map(is_owner, listed))
+            )
+            owned = graph.identities.of_any_name(owned)
+            size = min(len(flags), len(owned))
+            flags = owned if tag is None else flags[:size] & owned[:size]
         return flags
 
     @cached_property
@@ -292,7 +297,7 @@ class Labels:
         return merged
 
     def _written_by_dbt(self, names: Ints, at: Longs, graph: NodeGraph) -> Flags:
-        """Tell which nodes are datasets that dbt writes."""
+        """Return which nodes are datasets that dbt writes."""
         edges, places = graph.flow.ends.entering.of_each(names)
         jobs = graph.flow.ends.source[edges]
         dbt = (graph.flow.kind[edges] == EdgeKind.WRITES) & (_at(self.numbers[_FROM_DBT], jobs) > 0)
@@ -317,6 +322,17 @@ def _total(counted: Iterable[tuple[Iterable[str], int]]) -> Counter[str]:
 
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({*some, *others}))
+
+
+def _updated(numbers: Ints, changes: Mapping[int, int]) -> Ints:
+    """Return the numbers with changes: a copy, unless these are the numbers already."""
+    nodes = np.fromiter(changes, np.int32, len(changes))
+    values = np.fromiter(changes.values(), np.int32, len(changes))
+    if (_at(numbers, nodes) == values).all():
+        return numbers
+    copy = _grown(numbers, int(nodes.max()) + 1)
+    copy[nodes] = values
+    return copy
 
 
 def _grown(numbers: Ints, size: int) -> Ints:

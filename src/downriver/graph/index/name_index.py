@@ -100,7 +100,7 @@ class NameIndex:
         return replace(self, has_namesakes=flags)
 
     def namesakes(self, datasets: Ints) -> Flags:
-        """Tell which nodes are datasets whose name has the last part in common with another one."""
+        """Return which nodes are datasets whose last name part occurs in another name."""
         known = datasets < len(self.has_namesakes)  # later ids are those of jobs
         flags: Flags = self.has_namesakes[np.where(known, datasets, 0)]
         return flags

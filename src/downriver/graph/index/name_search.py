@@ -28,6 +28,8 @@ _BLOCK = 32  # names
 _HASH_BITS = 11
 _HASHES = 1 << _HASH_BITS
 _BLOCKS_AT_ONCE = 512
+_BLOCKS_READ = 1024  # at once, so that a search for few names does not read all of them
+_FEW_ALLOWED = 20_000  # names that are read one by one
 _SPARSE = 4  # if more than one of so many blocks may have a word, all are read
 _SAMPLES, _SAMPLE = 16, 8192  # how many, and bytes of each
 _MERGE_WHEN = 4  # a segment is merged with a new one unless it is this many times larger
@@ -47,16 +49,23 @@ class NameMatches(NamedTuple):
 
 
 class NameSet(NamedTuple):
-    """Matches in no order. `is_whole`: there are no others."""
+    """Matches, in the order of answers within each segment. `is_whole`: there are no others."""
 
     ids: Ints
     kinds: npt.NDArray[np.uint8]
     namespaces: Ints  # their numbers
+    segments: npt.NDArray[np.uint8]  # their numbers
     is_whole: bool
 
     def where(self, flags: Flags) -> NameSet:
         """Return the matches with a flag."""
-        return NameSet(self.ids[flags], self.kinds[flags], self.namespaces[flags], self.is_whole)
+        return NameSet(
+            self.ids[flags],
+            self.kinds[flags],
+            self.namespaces[flags],
+            self.segments[flags],
+            self.is_whole,
+        )
 
 
 @dataclass(frozen=True)
@@ -95,18 +104,23 @@ class NameSearch:
         total = max(min(counted, most), offset + len(ids) if ids else 0)
         return NameMatches(ids, total, counted <= most)
 
-    def match(self, words: Sequence[str], most: int) -> NameSet:
+    def match(self, words: Sequence[str], most: int, allowed: Flags | None = None) -> NameSet:
         """Return the nodes whose names contain all words: all of them, or more than `most`.
 
-        Of more, the first `most` in the order of answers are among them.
+        Of more, the first `most` in the order of answers are among them. `allowed` has a flag for
+        each id that may be among them; None: all may.
         """
         wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
-        parts = [(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int32))]
-        for segment in self.segments:
-            lines = segment.lines(wanted, most + 1)
-            parts.append((segment.ids[lines], segment.kinds[lines], segment.namespaces[lines]))
-        ids, kinds, namespaces = (np.concatenate(listed) for listed in zip(*parts, strict=True))
-        return NameSet(ids, kinds, namespaces, len(ids) <= most)
+        numbers, kinds = np.empty(0, np.int32), np.empty(0, np.uint8)
+        parts = [(numbers, kinds, numbers, kinds)]
+        for number, segment in enumerate(self.segments):
+            lines = segment.lines(wanted, most + 1, allowed)
+            of = np.full(len(lines), number, np.uint8)
+            parts.append((segment.ids[lines], segment.kinds[lines], segment.namespaces[lines], of))
+        ids, kinds, namespaces, segments = (
+            np.concatenate(listed) for listed in zip(*parts, strict=True)
+        )
+        return NameSet(ids, kinds, namespaces, segments, len(ids) <= most)
 
     def in_namespaces(self, wanted: Flags, size: int) -> Flags:
         """Return for each id below `size` whether the number of its namespace has a flag."""
@@ -126,12 +140,12 @@ class NameSearch:
             parts.append([segment.key(line, spellings) for line in lines.tolist()])
         return [key[-1] for key in islice(heapq.merge(*parts), count)]
 
-    def first_spelled(self, words: Sequence[str], count: int) -> list[tuple[int, str]]:
-        """Return the first matches in order: ids, and what was given as namespaces."""
+    def first_spelled(self, words: Sequence[str], count: int) -> Iterator[tuple[int, str]]:
+        """Yield the first matches in order: ids, and what was given as namespaces."""
         wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
         spellings = list(self.namespaces)
         found = (segment.find_keys(wanted, spellings) for segment in self.segments)
-        return [(key[-1], key[-2]) for key in islice(heapq.merge(*found), count)]
+        return ((key[-1], key[-2]) for key in islice(heapq.merge(*found), count))
 
     def _ordered(self, words: list[bytes]) -> Iterator[int]:
         """Yield the ids of matches in order."""
@@ -168,19 +182,39 @@ class _Segment:
         for first, end in self._candidates(words):
             yield from self._find_in(first, end, rarest, others)
 
-    def lines(self, words: list[bytes], most: int) -> npt.NDArray[np.int64]:
-        """Return the lines of the first `most` names that contain all words."""
+    def lines(
+        self, words: list[bytes], most: int, allowed: Flags | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the lines of the first `most` names that contain all words and are allowed."""
+        if allowed is not None:
+            lines = np.flatnonzero(_flags_of(self.ids, allowed))
+            if not words or len(lines) <= _FEW_ALLOWED:
+                return self._with_words(lines, words)[:most]
         if not words:
             return np.arange(min(len(self), most))
-        if len(words) > 1:
-            found = (line for line, _ in islice(self.find(words), most))
-            return np.fromiter(found, np.int64)
-        lines = np.empty(0, np.int64)
+        rarest, *others = sorted(words, key=lambda word: (self._estimate(word), -len(word)))
+        parts, count = [np.empty(0, np.int64)], 0
         for first, end in self._candidates(words):
-            lines = np.concatenate([lines, self._lines_in(first, end, words[0])])
-            if len(lines) >= most:
-                break
-        return lines[:most]
+            for start in range(first, end, _BLOCKS_READ):
+                lines = self._lines_in(start, min(start + _BLOCKS_READ, end), rarest)
+                if allowed is not None:
+                    lines = lines[_flags_of(self.ids[lines], allowed)]
+                parts.append(self._with_words(lines, others))
+                count += len(parts[-1])
+                if count >= most:
+                    return np.concatenate(parts)[:most]
+        return np.concatenate(parts)
+
+    def _with_words(
+        self, lines: npt.NDArray[np.int64], words: list[bytes]
+    ) -> npt.NDArray[np.int64]:
+        """Return those of the lines that contain all words."""
+        text = self.text
+        for word in words:
+            ends = zip(self.starts[lines].tolist(), self.starts[lines + 1].tolist(), strict=True)
+            has = (text.find(word, start, end) >= 0 for start, end in ends)
+            lines = lines[np.fromiter(has, np.bool_, len(lines))]
+        return lines
 
     def _lines_in(self, first: int, end: int, word: bytes) -> npt.NDArray[np.int64]:
         """Return the lines with a word in the blocks from `first` to before `end`."""
@@ -327,6 +361,14 @@ class _NewNames:
             np.array(self._lengths, np.uint16)[places],
             np.array(self._namespaces, np.int32)[places],
         )
+
+
+def _flags_of(ids: Ints, flags: Flags) -> Flags:
+    """Return the flag of each id; an id past the end has none."""
+    if not len(flags):
+        return np.zeros(len(ids), np.bool_)
+    known: Flags = flags[np.minimum(ids, len(flags) - 1)] & (ids < len(flags))
+    return known
 
 
 def _hashes(text: bytes | memoryview) -> npt.NDArray[np.uint16]:

@@ -147,7 +147,7 @@ class NodeGraph:
         )
 
     def explicit(self, edges: Ints, as_of: int) -> Flags:
-        """Tell which of these edges are writes whose inputs DERIVES edges name one by one."""
+        """Return which of these edges are writes with explicit sources in DERIVES edges."""
         flags = np.zeros(len(edges), np.bool_)
         if not self.all_to_all:
             keys, places = self._write_keys(edges)

@@ -1,4 +1,4 @@
-"""What a search looks in: names of nodes and columns, and the labels of nodes.
+"""The index of a search: names of nodes and columns, and labels of nodes.
 
 It is loaded by the first search, then kept: a later search reads what is new in the catalog.
 """

@@ -1,1 +1,1 @@
-"""Names that people and code write, resolved to catalog ids, and ids shortened for people."""
+"""Resolves names from users and code to catalog ids, and shortens ids for display."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def entity_id(node: EntityId, namespace: str) -> str:
-    """Return the short id that means a node to people; the full one where there is none."""
+    """Return the short id of a node, or the full id if there is no short one."""
     if not isinstance(node, DatasetId):
         return str(node)
     if node.namespace in PREFIXES_AS_NAMESPACE:

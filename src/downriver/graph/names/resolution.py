@@ -1,4 +1,4 @@
-"""Names that people write, resolved to entities; an ambiguous name is an error.
+"""Resolves names to entities. An ambiguous name is an error.
 
 `orders`, `warehouse.public.orders`, `orders.amount`, `table:orders`, `dag:daily`, and the full ids
 that answers show. The first rule that finds anything decides; finding several things is an error
@@ -75,12 +75,12 @@ def find_entity(text: str, reader: CatalogReader, identities: Identities) -> Ent
 
 
 def find_all(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
-    """Return everything that `text` may name; nothing when it names nothing."""
+    """Return all entities that `text` may refer to."""
     return _find_by_rules(text.strip(), reader, identities)
 
 
 def _find_by_rules(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
-    """Return everything the first rule finds that finds anything."""
+    """Return the entities of the first rule that finds any."""
     search = _search(text, reader, identities)
     for rule in _RULES:
         found = _one_per_identity(

@@ -85,7 +85,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def is_full_id(text: str) -> bool:
-    """Tell a full id from the path of a file and other texts."""
+    """Return whether a text is a full id, and not a path or another text."""
     return text.startswith(("dataset:", "job:", "column:"))
 
 

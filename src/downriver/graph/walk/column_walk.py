@@ -233,7 +233,7 @@ class ColumnWalk:
         return arrived
 
     def _copies(self, edges: Ints) -> Flags:
-        """Tell which edges take each field to the one of the same name."""
+        """Return which edges take each field to the one of the same name."""
         columns = self._columns
         flags: Flags = (
             (columns.rank[edges] == IDENTITY)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.vectors import Ints
+from downriver.graph.index.vectors import Flags, Ints
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -32,37 +32,44 @@ def find_neighbourhood(
     `root` if that is a job, else at each job that reads or writes it. A job comes with all its
     datasets. A dataset that derives from another one without a job is a step further.
     """
+    seen = np.zeros(max(graph.size, root + 1), np.bool_)  # a root without edges may be past it
     root_nodes = np.array([graph.identities.canonical(root)], np.int32)
-    levels, seen = [root_nodes], root_nodes
-    jobs = root_nodes
+    seen[root_nodes] = True
+    levels, jobs = [root_nodes], root_nodes
     if not from_job:
-        jobs = _adjacent(graph, root_nodes, seen)
+        jobs = _unseen_neighbours(graph, root_nodes, seen)
         levels.append(jobs)
-        seen = np.concatenate(levels)
     for step in range(depth + 1):
-        datasets = _adjacent(graph, jobs, seen)
+        datasets = _unseen_neighbours(graph, jobs, seen)
         levels.append(datasets)
-        jobs = _adjacent(graph, np.concatenate([jobs, datasets]), np.concatenate(levels))
+        jobs = _unseen_neighbours(graph, datasets, seen)
         if step == depth or not len(jobs):
             break
         levels.append(jobs)
-        seen = np.concatenate(levels)
     reached = np.concatenate(levels)
     shown = reached[:limit]
-    further = _adjacent(graph, jobs, np.concatenate([reached, jobs])) if len(jobs) else jobs
+    further = _unseen_neighbours(graph, jobs, seen)
     edges, sources, targets = _edges_among(graph, shown)
     omitted = len(reached) - len(shown) + len(jobs) + len(further)
     return Neighbourhood(shown, edges, sources, targets, omitted)
 
 
-def _adjacent(graph: NodeGraph, nodes: Ints, seen: Ints) -> Ints:
-    """Return the nodes at the other ends of edges, without those in `seen`, sorted."""
+def find_neighbours(graph: NodeGraph, nodes: Ints) -> Ints:
+    """Return the nodes at the other ends of the edges of nodes; one may be listed repeatedly."""
     names, _ = graph.identities.every_name(nodes)
     ends = graph.flow.ends
     leaving = _followed(graph, ends.leaving.of(names))
     entering = _followed(graph, ends.entering.of(names))
     far = np.concatenate([ends.target[leaving], ends.source[entering]])
-    return np.setdiff1d(graph.identities.canonicals(far), seen).astype(np.int32)
+    return graph.identities.canonicals(far)
+
+
+def _unseen_neighbours(graph: NodeGraph, nodes: Ints, seen: Flags) -> Ints:
+    """Return the neighbours of nodes that are not marked in `seen`, sorted, and mark them."""
+    far = find_neighbours(graph, nodes)
+    unseen: Ints = np.unique(far[~seen[far]])
+    seen[unseen] = True
+    return unseen
 
 
 def _edges_among(graph: NodeGraph, nodes: Ints) -> tuple[Ints, Ints, Ints]:

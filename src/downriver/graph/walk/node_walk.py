@@ -159,7 +159,7 @@ class NodeWalk:
         return edges
 
     def to_jobs(self, edges: Ints) -> Flags:
-        """Tell which edges from datasets lead to jobs; the others lead to datasets outright."""
+        """Return which edges from datasets lead to jobs. The others lead directly to datasets."""
         flags: Flags = self._graph.flow.kind[edges] == self._job_kind
         return flags
 
@@ -186,9 +186,9 @@ class NodeWalk:
         return self._graph.identities.canonicals(self._far[edges])
 
     def fillings(self, datasets: Ints) -> Ints:
-        """Return the edges by which a next dataset is filled: the data goes by way of each.
+        """Return the edges through which data reaches the next datasets.
 
-        Downstream of `datasets` that is what their data fills, upstream the datasets themselves.
+        Downstream, these are the edges into the next datasets; upstream, those into `datasets`.
         """
         edges = self.edges(datasets)
         to_jobs = self.to_jobs(edges)

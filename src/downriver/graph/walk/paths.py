@@ -64,7 +64,7 @@ def _distances(near: Ints, far: Ints, goal: int, size: int) -> Ints:
 def _search(
     onward: dict[int, set[int]], distances: list[int], goal: int, limit: int
 ) -> tuple[list[list[int]], bool]:
-    """Extend the path that can end soonest; of several, the one that has come furthest."""
+    """Extend the path with the smallest possible length; among several, the longest one so far."""
     paths: list[list[int]] = []
     waiting: list[tuple[int, int, list[int]]] = [(0, 0, [0])]
     steps = 0

@@ -74,7 +74,7 @@ class VisitMarks:
         return self._rounds, self._round
 
     def marked(self, nodes: Ints) -> Flags:
-        """Tell which nodes have a mark."""
+        """Return which nodes have a mark."""
         flags: Flags = self._rounds[nodes] == self._round
         return flags
 

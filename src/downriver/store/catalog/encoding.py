@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import zstandard
 
-from downriver.model.facts import ColumnTransformation, EventRef, Span
+from downriver.model.facts import ColumnTransformation, EventRef, EvidenceRank, Span
 from downriver.model.ids import DatasetId, JobId, NodeId, NodeKind
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def pack_edges(
     sources: Iterable[int],
     targets: Iterable[int],
     kinds: Iterable[int],
-    said: Sequence[ColumnTransformation],
+    transformations: Sequence[ColumnTransformation],
 ) -> tuple[bytes, bytes]:
     """Return column edges as they are stored: ids of columns, and transformations."""
-    return pack_ids(chain(sources, targets, kinds)), msgspec.json.encode(said)
+    return pack_ids(chain(sources, targets, kinds)), msgspec.json.encode(transformations)
 
 
 def unpack_edges(stored: bytes) -> Iterator[tuple[int, int, int]]:
@@ -125,13 +125,16 @@ def read_node(kind: int, namespace: str, name: str) -> NodeId:
     return (JobId if kind == NodeKind.JOB else DatasetId)(namespace, name)
 
 
+_CERTAINTIES = {int(certainty): certainty for certainty in EvidenceRank}  # faster than the class
+
+
 def read_span(row: Sequence[Any]) -> Span:
     """Return the span in the columns of `SPAN`."""
-    first_at, first_event, last_at, last_event, observed = row
+    first_at, first_event, last_at, last_event, certainty = row
     return Span(
         EventRef(first_at, bytes(first_event)),
         EventRef(last_at, bytes(last_event)),
-        bool(observed),
+        _CERTAINTIES[certainty],
     )
 
 

@@ -9,7 +9,7 @@ from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import EVERY_FIELD, NodeId, bounded, node_kind, short_name
 from downriver.store.catalog.encoding import SPAN, read_node, read_span, rows_by_id, unpack_fields
-from downriver.store.catalog.tables import NODE_KEY
+from downriver.store.catalog.tables import EDGE_KEY, NODE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,6 +87,12 @@ class NodeQueries:
         return self._neighbours(
             "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.PARENT, job
         )
+
+    def find_parents(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return those pairs of jobs of which the first runs the second."""
+        keys = [(int(EdgeKind.PARENT), parent, child, 0) for parent, child in pairs]
+        found = self._queries.find_ids(EDGE_KEY, keys) if keys else {}
+        return [(parent, child) for _, parent, child, _ in found]
 
     def outputs_of(self, job: int) -> list[NodeId]:
         """Return the datasets a job writes."""

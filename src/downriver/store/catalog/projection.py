@@ -99,7 +99,8 @@ class Projection:
         self._write_derivations(tx, {id_: claim for id_, claim in stated.items() if claim.edges})
         touched = [pack_ids([row[0] for row in rows.values()]) for rows in (edges, claims)]
         labelled = pack_ids(sorted(self._labelled(seen.facets)))
-        tx.merge(tables.CHANGES, [(changed, *touched, labelled)])
+        nodes = pack_ids([self._nodes[node] for node in seen.nodes])
+        tx.merge(tables.CHANGES, [(changed, *touched, labelled, nodes)])
         self._forget_changes(tx, changed)
 
     def _labelled(self, facets: Iterable[FacetSeen]) -> set[int]:
@@ -259,8 +260,8 @@ class Projection:
         """Return the id and key of each, as the start of its row, and those that are new."""
         known = self._find(tx, key, keys.values())
         ids = self._number(tx, key, known, keys.values())
-        rows = {thing: (ids[k], *k) for thing, k in keys.items()}
-        return rows, [thing for thing, k in keys.items() if k not in known]
+        rows = {item: (ids[k], *k) for item, k in keys.items()}
+        return rows, [item for item, k in keys.items() if k not in known]
 
     def _find(
         self, tx: SqlTransaction, key: tables.NaturalKey, keys: Iterable[Row]
@@ -347,4 +348,4 @@ def _run(fact: RunFact) -> Row:
 
 
 def _span(span: Span) -> tuple[int, bytes, int, bytes, int]:
-    return (span.first.at, span.first.digest, span.last.at, span.last.digest, int(span.observed))
+    return (span.first.at, span.first.digest, span.last.at, span.last.digest, int(span.certainty))

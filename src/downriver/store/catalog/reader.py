@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.store.access.keys import KeyQueries
 from downriver.store.audit import AuditQueries
 from downriver.store.catalog.directory import ActivityQueries, DirectoryQueries
 from downriver.store.catalog.encoding import (
@@ -19,13 +20,14 @@ from downriver.store.catalog.encoding import (
     unpack_kinds,
 )
 from downriver.store.catalog.extraction import FactQueries
-from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, HistoryQueries, RunQueries
+from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, RunQueries
+from downriver.store.catalog.history import HistoryQueries
 from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
 from downriver.store.catalog.retirement import RetirementQueries
 from downriver.store.catalog.run_history import RunHistoryQueries
 from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
-from downriver.store.keys import KeyQueries
+from downriver.store.hash_chain import GENESIS
 from downriver.store.port import LogEntry, Row, StoreState
 from downriver.store.verdicts import VerdictQueries
 
@@ -48,6 +50,14 @@ class ChangeFeed:
         """Yield (id, kind, source, target, via, first_at, last_at), changed after a log entry."""
         sql = "SELECT id, kind, source, target, via, first_at, last_at FROM edges"
         return self._touched("edges", sql, changed_after)
+
+    def touched_edges(self, after: int) -> set[int] | None:
+        """Return the edges that were added or seen after a log entry. None: any of them."""
+        return self._touched_ids("edges", after)
+
+    def touched_nodes(self, after: int) -> set[int] | None:
+        """Return the nodes that events after a log entry mention. None: any of them."""
+        return self._touched_ids("nodes", after)
 
     def datasets(self, after: int) -> Iterator[Row]:
         """Yield (id, namespace, name) of the datasets whose id is above `after`, by id."""
@@ -147,6 +157,11 @@ class LogQueries:
         """Return when an event was received."""
         rows = self._queries.rows("SELECT received_at FROM log WHERE digest = ?", (digest,))
         return rows[0][0] if rows else None
+
+    def head(self) -> tuple[int, bytes]:
+        """Return the number of the last entry and its chain value; 0 and the start if empty."""
+        rows = self._queries.rows("SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1")
+        return (rows[0][0], bytes(rows[0][1])) if rows else (0, GENESIS)
 
     def last_received_at(self) -> int | None:
         """Return when the newest log entry was received."""

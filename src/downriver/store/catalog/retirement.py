@@ -37,6 +37,10 @@ class RetirementQueries:
         """Return when an event last mentioned each dataset and job."""
         return dict(self._queries.rows("SELECT id, last_at FROM nodes WHERE kind IN (0, 1)"))
 
+    def first_mentions(self) -> dict[int, int]:
+        """Return when an event first mentioned each dataset and job."""
+        return dict(self._queries.rows("SELECT id, first_at FROM nodes WHERE kind IN (0, 1)"))
+
     def retired(self) -> dict[int, int]:
         """Return the retired nodes, each with the time since when it is."""
         found: dict[int, int] = dict(self._queries.rows(_FORGOTTEN))

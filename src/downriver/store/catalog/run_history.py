@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.model.facts import FacetRole
+from downriver.model.facts import FacetRole, RunState
 from downriver.store.catalog.bodies import read_bodies
 from downriver.store.catalog.encoding import rows_by_id
-from downriver.store.catalog.facets import RUN_COLUMNS, read_run
+from downriver.store.catalog.history import RUN_COLUMNS, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from downriver.model.facts import RunState
-    from downriver.store.catalog.facets import JobRun
+    from downriver.store.catalog.history import JobRun
     from downriver.store.port import SqlQueries
 
 
@@ -36,10 +35,11 @@ class RunFacet(NamedTuple):
     body: bytes
     first_event: bytes
     last_event: bytes
+    first_at: int
 
 
 class RunHistoryQueries:
-    """Lists runs, and reads what events say of each."""
+    """Lists runs, and reads the facts about each."""
 
     def __init__(self, queries: SqlQueries) -> None:
         self._queries = queries
@@ -70,6 +70,45 @@ class RunHistoryQueries:
         sql = f"SELECT {RUN_COLUMNS} FROM runs WHERE run = ? ORDER BY first_at DESC, id DESC"
         return [read_run(row) for row in self._queries.rows(sql, (run,))]
 
+    def by_numbers(self, runs: Iterable[int]) -> dict[int, JobRun]:
+        """Return runs by their numbers."""
+        rows = rows_by_id(self._queries, f"SELECT {RUN_COLUMNS} FROM runs WHERE id IN", runs)
+        return {row[0]: read_run(row) for row in rows}
+
+    def runs_during(self, jobs: Collection[int], start: int, end: int) -> list[JobRun]:
+        """Return the runs of these jobs that began before `end` and had not ended at `start`."""
+        sql = f"""
+            SELECT {RUN_COLUMNS} FROM runs
+            WHERE first_at <= ? AND (state < ? OR state_at >= ?)
+              AND job IN ({", ".join("?" * len(jobs))})
+            ORDER BY first_at DESC, id DESC LIMIT 100
+        """
+        given = (end, int(RunState.COMPLETE), start, *sorted(jobs))
+        return [read_run(row) for row in self._queries.rows(sql, given)]
+
+    def job_facets(self, jobs: Iterable[int], name: str) -> list[bytes]:
+        """Return what runs of these jobs attached under a name, the oldest first."""
+        if not name.isidentifier():  # it becomes part of the query
+            raise ValueError(name)
+        facets = f"f.role = {int(FacetRole.RUN)} AND f.name = '{name}' AND f.node IN"
+        sql = f"SELECT f.node, f.digest, f.last_at FROM facets f WHERE {facets}"
+        rows = sorted(rows_by_id(self._queries, sql, jobs), key=lambda row: row[2])
+        bodies = read_bodies(self._queries, {bytes(row[1]): row[0] for row in rows}, facets)
+        return [bodies[bytes(row[1])] for row in rows]
+
+    def runs_with_facet(
+        self, nodes: Iterable[int], name: str, roles: Iterable[FacetRole]
+    ) -> list[tuple[int, int]]:
+        """Return (node, run) for the runs that attached a facet to these nodes."""
+        if not name.isidentifier():  # it becomes part of the query
+            raise ValueError(name)
+        listed = ", ".join(str(int(role)) for role in roles)
+        sql = f"""
+            SELECT DISTINCT node, run FROM facets
+            WHERE run <> 0 AND name = '{name}' AND role IN ({listed}) AND node IN
+        """.strip()
+        return [(node, run) for node, run in rows_by_id(self._queries, sql, nodes)]
+
     def facets(self, runs: Iterable[int], names: Sequence[str] = ()) -> list[RunFacet]:
         """Return the facets of runs, of their jobs and datasets, all or by name, oldest first."""
         if not all(name.isidentifier() for name in names):  # they become part of the query
@@ -77,7 +116,8 @@ class RunHistoryQueries:
         wanted = ", ".join(f"'{name}'" for name in names)
         facets = f"f.run <> 0 {f'AND f.name IN ({wanted})' if names else ''} AND f.run IN"
         sql = f"""
-            SELECT f.run, f.node, f.role, f.name, f.digest, f.first_event, f.last_event, f.last_at
+            SELECT f.run, f.node, f.role, f.name, f.digest, f.first_event, f.last_event, f.last_at,
+                   f.first_at
             FROM facets f WHERE {facets}
         """.strip()
         rows = rows_by_id(self._queries, sql, runs)
@@ -85,9 +125,9 @@ class RunHistoryQueries:
         rows.sort(key=lambda row: (row[7], bytes(row[6]), bytes(row[4])))
         return [
             RunFacet(
-                run, node, _ROLES[role], name, bodies[bytes(digest)], bytes(first), bytes(last)
+                run, node, _ROLES[role], name, bodies[bytes(digest)], bytes(first), bytes(last), at
             )
-            for run, node, role, name, digest, first, last, _ in rows
+            for run, node, role, name, digest, first, last, _, at in rows
         ]
 
 

@@ -145,7 +145,13 @@ DERIVATIONS = CatalogTable(
 
 CHANGES = CatalogTable(
     "changes",
-    (("seq", "bigint"), ("edges", "bytea"), ("claims", "bytea"), ("labelled", "bytea")),
+    (
+        ("seq", "bigint"),
+        ("edges", "bytea"),
+        ("claims", "bytea"),
+        ("labelled", "bytea"),
+        ("nodes", "bytea"),
+    ),
     "",
 )
 CHANGES_KEPT = 1_000_000  # log entries; a reader that is further behind reads all rows

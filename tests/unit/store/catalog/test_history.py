@@ -11,14 +11,14 @@ from tests.openlineage import DATABASE, dataset, parsed, run_event
 
 from downriver.model.ids import DatasetId
 from downriver.store import open_store
-from downriver.store.catalog.facets import HistoryQueries
+from downriver.store.catalog.history import HistoryQueries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from downriver.store import Store
-    from downriver.store.catalog.facets import DatasetMeasure
+    from downriver.store.catalog.history import DatasetMeasure
     from downriver.store.port import Row, SqlQueries
 
 FOREVER = 2**62

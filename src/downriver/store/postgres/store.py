@@ -16,8 +16,8 @@ from psycopg.pq import TransactionStatus
 from downriver import settings
 from downriver.errors import InvalidRequestError, StoreBusyError, StoreError
 from downriver.fork_safety import keep_inherited
-from downriver.store.postgres_arrays import encode_array, register_array_dumper
-from downriver.store.postgres_listener import ChangeListener
+from downriver.store.postgres.arrays import encode_array, register_array_dumper
+from downriver.store.postgres.listener import ChangeListener
 from downriver.store.sql_store import SqlStore, pending_migrations
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from downriver.store.catalog.tables import CatalogTable, Columns, NaturalKey
     from downriver.store.port import Row, SqlQueries, StoreState
-    from downriver.store.postgres_arrays import PostgresArray
+    from downriver.store.postgres.arrays import PostgresArray
 
 # Beside those that answer questions: for API keys, changes that are simulated, and the monitor.
 _MORE_READERS = 12

@@ -1,4 +1,4 @@
-"""A store as a key sees that is limited to namespaces: reads a copy, checks what it writes.
+"""A store for a key that is limited to namespaces: it reads a copy, and checks writes.
 
 The copy is folded from the log, limited by a `Restriction`, and kept in a temporary file. What is
 outside the namespaces is not in it, so no answer can contain it, whichever route computes it.
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NoReturn
 from downriver.errors import ForbiddenError, StoreBusyError
 from downriver.model.facts import Facts, NodeSeen
 from downriver.openlineage import fold, parse_event
+from downriver.store.access.restriction import Restriction
 from downriver.store.catalog.encoding import decompress
 from downriver.store.port import StoreState
-from downriver.store.restriction import Restriction
 from downriver.store.sqlite import ScratchStore
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.model.access import Scope
-    from downriver.model.verdict_history import RecordedVerdict
+    from downriver.model.verdicts import RecordedVerdict
     from downriver.openlineage import Event
+    from downriver.store.access.keys import KeyRole
     from downriver.store.audit import AuditAct
     from downriver.store.catalog.reader import CatalogReader
     from downriver.store.findings import FindingsTransaction
     from downriver.store.hash_chain import Verification
-    from downriver.store.keys import KeyRole
     from downriver.store.port import LogEntry, PreparedEvent, Receipt, Store
 
 _BATCH = 1_000  # log entries that are added to the copy at once

@@ -56,8 +56,8 @@ def parse_role(text: str) -> KeyRole:
 def key_digest(key: str) -> bytes:
     """Return the stored hash of a key.
 
-    A key has 256 random bits. Nobody can try enough keys to find one from its hash, so the hash
-    need not be slow or salted, as the hash of a password must be.
+    A key has 256 random bits. It cannot be found from its hash by trying keys, so the hash need not
+    be slow or salted like that of a password.
     """
     return hashlib.sha256(key.encode()).digest()
 

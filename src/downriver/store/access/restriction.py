@@ -44,7 +44,7 @@ _BODY = bytes(
             BlindSpotEntry(
                 OUTSIDE_KIND,
                 "is outside the namespaces of this API key: its name, code and further lineage are "
-                "not shown; ask with a key for its namespace",
+                "not shown; use a key for its namespace",
             )
         ]
     )
