@@ -1,1 +1,1 @@
-"""Where events come from besides other tools: each source ends as an OpenLineage event."""
+"""The sources of events in Downriver itself. Each source produces OpenLineage events."""

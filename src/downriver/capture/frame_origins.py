@@ -47,7 +47,7 @@ class FrameRegistry:
                 self._known.popitem(last=False)
 
     def knows(self, frame: Any) -> bool:
-        """Tell whether a frame was marked."""
+        """Return whether a frame was marked."""
         return self._find(frame) is not None
 
     def lookup(self, frame: Any) -> Callable[[], Origins]:

@@ -209,7 +209,7 @@ _EVENTS = """
 
 
 def _time_of(event: bytes, default: int) -> int:
-    """Return the time of an event; one that cannot be read does not move the import on."""
+    """Return the time of an event, or `default` if it cannot be read."""
     try:
         return parse_time(msgspec.json.decode(event, type=_EventTime).eventTime, "eventTime")
     except (msgspec.DecodeError, InvalidEventError):

@@ -14,7 +14,6 @@ from downriver.impact.changes.commits import (
     open_trees,
     relate_commits,
 )
-from downriver.impact.changes.ddl import NO_CHANGES, LocatedChange, parse_ddl, read_ddl
 from downriver.impact.changes.edited_code import (
     list_edited,
     list_used,
@@ -22,6 +21,8 @@ from downriver.impact.changes.edited_code import (
     read_edited_files,
 )
 from downriver.impact.changes.file_edits import FileEdits, find_edits, list_tables
+from downriver.impact.changes.migrations.ddl import NO_CHANGES, parse_ddl, read_ddl
+from downriver.impact.changes.migrations.table_definitions import LocatedChange
 from downriver.impact.changes.request import changes_from_request, parse_changes, read_changes_file
 from downriver.impact.changes.unified_diff import apply_diff
 from downriver.impact.fix.source_files import (
@@ -46,7 +47,7 @@ from downriver.impact.report.impact_answer import answer_impact
 from downriver.impact.report.markdown import render_markdown
 from downriver.impact.simulate.catalog import CatalogCache, SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
-from downriver.impact.simulate.job_script import ScriptCache
+from downriver.impact.simulate.script.job_script import ScriptCache
 
 __all__ = [
     "NO_CHANGES",

@@ -17,24 +17,20 @@ from downriver.impact.simulate.delta import (
     ResolvedChange,
     initial_deltas,
 )
-from downriver.impact.simulate.edge_simulation import (
-    simulate_compile_error,
-    simulate_reader,
-    simulate_writer,
-)
+from downriver.impact.simulate.edge_simulation import simulate_compile_error, simulate_reader
 from downriver.impact.simulate.process import Job
 from downriver.impact.simulate.sql_simulation import simulate_script
+from downriver.impact.simulate.table_writers import simulate_writer
 from downriver.impact.worklist import Worklist
-from downriver.model.answers import BlindSpot
-from downriver.model.changes import change_type
-from downriver.model.completeness import is_complete
+from downriver.model.answers import BlindSpot, is_complete
+from downriver.model.changes import Outcome, change_type
 from downriver.model.governance import CERTIFIED_TAGS
+from downriver.model.trust.verification import DatasetPrediction
 from downriver.model.verdicts import (
     Effect,
     EffectSeverity,
     EntityMention,
     Impact,
-    Outcome,
     ProposedChange,
     join_parts,
 )
@@ -42,12 +38,12 @@ from downriver.model.verdicts import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from downriver.impact.changes.dbt_names import BrokenReference
+    from downriver.impact.changes.dbt.names import BrokenReference
     from downriver.impact.changes.file_edits import ScriptEdit
-    from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Sentence
     from downriver.impact.simulate.process import JobKey, Process, ProcessKey
+    from downriver.impact.simulate.script.bound_script import BoundScript
     from downriver.model.ids import EntityId, NodeId
     from downriver.model.unread import Unread
 
@@ -116,13 +112,15 @@ class Propagation:
         self._results: dict[ProcessKey, ProcessResult] = {}
         self._writers: dict[ProcessKey, ProcessResult] = {}  # of writers of what changes
         self._filled: dict[tuple[ProcessKey, int], Delta] = {}  # by process and dataset
-        self._simulate_writers()
+        for node in self._proposal.deltas:
+            self._simulate_writers(node)
         self._spread()
-        self._results = {**self._writers, **self._results}
+        for key, result in self._writers.items():
+            self._results[key] = self._worse(key, self._results.get(key) or result)
 
     @property
     def deltas(self) -> dict[int, Delta]:
-        """What has become of each dataset that anything happened to."""
+        """The delta of each affected dataset."""
         return self._deltas
 
     def impact(self) -> Impact:
@@ -148,11 +146,28 @@ class Propagation:
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
             proposed=proposed,
+            predictions=[
+                self._prediction(node, delta) for node, delta in self._deltas.items() if delta
+            ],
             edited=[str(self._process(key).id) for key in (*self._edits, *self._rewritten)],
             rebuild=plan_rebuild(
                 self._process(key)
                 for key in dict.fromkeys([*self._edits, *(key for key, _ in self._affected())])
             ),
+        )
+
+    def _prediction(self, node: int, delta: Delta) -> DatasetPrediction:
+        columns: dict[str, list[str]] = {}
+        for (column, kind), touch in delta.touches.items():
+            columns.setdefault(column, []).append(kind.value)
+            if kind is DeltaKind.RENAMED:
+                columns.setdefault(touch.to.casefold(), []).append(DeltaKind.ADDED.value)
+        return DatasetPrediction(
+            dataset=str(self._world.dataset(node).id),
+            columns=columns,
+            rows=delta.rows is not None,
+            unknown=delta.may is not None or delta.stale is not None,
+            gone=delta.gone is not None,
         )
 
     def _count_untouched(self) -> int:
@@ -177,10 +192,11 @@ class Propagation:
             for node, delta in self._results[key].outputs.items()
             for change in changes_from_delta(self._world.dataset(node).id.name, delta)
         ]
-        return [
+        proposed = [
             ProposedChange(dataset=str(self._world.dataset(node).id), change=change)
             for node, change in changes
         ]
+        return [change for at, change in enumerate(proposed) if change not in proposed[:at]]
 
     # Going downstream
 
@@ -200,16 +216,17 @@ class Propagation:
             process = self._process(key)
             result = self._evaluate(process)
             before = self._results.get(key)
-            self._results[key] = self._worse(key, result)
+            self._results[key] = result
             for node, delta in _outputs(before, result).items():
                 if self._fill(key, node, delta):
+                    self._simulate_writers(node, but=key)
                     self._wake(node, waiting, but=key)
 
     def _process(self, key: ProcessKey) -> Process:
         return self._rewritten.get(key) or self._world.process(key)
 
     def _worse(self, key: ProcessKey, result: ProcessResult) -> ProcessResult:
-        """Return the worse of what happens to a process as a reader and as a writer."""
+        """Return the more severe effect on a process, as a reader or as a writer."""
         writer = self._writers.get(key)
         if writer is None:
             return result
@@ -242,12 +259,21 @@ class Propagation:
         return simulate_reader(process, self._world, self._deltas)
 
     def _covers(self, process: Process, inputs: set[int]) -> bool:
-        """Tell whether the SQL names every changed input: else part of the logic is elsewhere."""
+        """Return whether the SQL contains every changed input.
+
+        If not, other code reads the rest.
+        """
         return all(node in inputs for node in process.inputs if node in self._deltas)
 
     def _fill(self, key: ProcessKey, node: int, delta: Delta) -> bool:
-        """Take in what a process does to a dataset; True when that is news."""
+        """Add the effect of a process on a dataset. Return whether the delta changed."""
         self._filled[(key, node)] = delta
+        hops = self._depth[key]
+        self._hops[node] = min(self._hops.get(node, hops), hops)
+        return self._merge(node)
+
+    def _merge(self, node: int) -> bool:
+        """Merge what the proposal and all writers do to a dataset; True when that is news."""
         merged = Delta()
         if node in self._proposal.deltas:
             merged.merge(self._proposal.deltas[node])
@@ -255,46 +281,33 @@ class Propagation:
             filled = self._filled.get((writer, node))
             if filled is not None:
                 merged.merge(filled)
-        hops = self._depth[key]
         known = self._deltas.get(node)
         self._deltas[node] = merged
-        self._hops[node] = min(self._hops.get(node, hops), hops)
         return known is None or not merged.same_as(known)
 
     # Writers of changed datasets
 
-    def _simulate_writers(self) -> None:
-        for node, delta in self._proposal.deltas.items():
-            for key in self._world.writers(node):
-                if not _concerns_writers(delta) or key in self._rewritten:
-                    continue
-                process = self._world.process(key)
-                reading = self._world.reading(process)
-                if reading is None or not reading.understood:
-                    result = simulate_writer(process, self._world, node, delta)
-                elif any(
-                    output.replaces and reading.output_node(output) == node
-                    for output in reading.found.outputs
-                ):
-                    continue  # it makes the dataset anew: it is where the change is made
-                else:
-                    result = simulate_script(reading, self._world, {node: delta})
-                if result.outcome is not Outcome.UNTOUCHED:
-                    self._writers[key] = result
-                    self._depth[key] = 1
-                if result.outcome is Outcome.FAILS:
-                    self._stop_renewing(node, result)
+    def _simulate_writers(self, node: int, but: ProcessKey | None = None) -> None:
+        """Simulate the jobs that write into a changed dataset, except the one that changes it."""
+        delta = self._deltas[node]
+        if not _concerns_writers(delta):
+            return
+        for key in self._world.writers(node):
+            if key == but or key in self._edits or key in self._rewritten:
+                continue
+            result = simulate_writer(self._world.process(key), self._world, node, delta)
+            if result is None or result.outcome is Outcome.UNTOUCHED:
+                continue
+            self._writers[key] = result
+            self._depth.setdefault(key, self._hops[node] + 1)
+            if result.outcome is Outcome.FAILS:
+                self._filled[(key, node)] = Delta(stale=result.trail)
+                self._merge(node)
 
-    def _stop_renewing(self, node: int, result: ProcessResult) -> None:
-        """Mark a dataset as stale, since a writer of it fails."""
-        delta = self._deltas[node] = Delta()
-        delta.merge(self._proposal.deltas[node])
-        delta.stale = result.trail
-
-    # Consumers that depend on what happens to others
+    # Consumers that depend on other consumers
 
     def _failing_readers(self, key: ProcessKey, seen: set[ProcessKey]) -> list[ProcessKey]:
-        """Return the readers that fail for want of a column that a process no longer outputs."""
+        """Return the readers that fail because a process no longer outputs a column."""
         seen.add(key)
         failing: list[ProcessKey] = []
         for node, delta in self._results[key].outputs.items():
@@ -309,7 +322,7 @@ class Propagation:
         return list(dict.fromkeys(failing))
 
     def _find_failed_upstream(self) -> dict[ProcessKey, list[ProcessKey]]:
-        """Return the failing processes because of which each one that runs on is not rebuilt."""
+        """Return the failing processes that keep each other process from being rebuilt."""
         upstream: dict[ProcessKey, list[ProcessKey]] = {}
         for failing, result in self._results.items():
             if result.outcome is not Outcome.FAILS:
@@ -409,11 +422,11 @@ class Propagation:
         processes = [self._world.process(key) for key in self._results]
         jobs = [process for process in processes if isinstance(process, Job)]
         stated = self._world.stated_spots(jobs)
-        said = {spot.entity for spot in stated}
+        jobs_with_spots = {spot.entity for spot in stated}
         unread = [
             BlindSpot(kind="unread_sql", entity=str(job.id), message=message)
             for job in jobs
-            if job.script is not None and str(job.id) not in said
+            if job.script is not None and str(job.id) not in jobs_with_spots
             for message in job.script.unread[:3]
         ]
         weak = [
@@ -435,7 +448,7 @@ class Propagation:
 
 
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:
-    """Return what a process does to its outputs; nothing, where it no longer does anything.
+    """Return the deltas of a process's outputs, empty for outputs that it no longer affects.
 
     An edited process may be visited before an edited one upstream, and then fail at first.
     """

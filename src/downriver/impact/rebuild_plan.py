@@ -1,4 +1,4 @@
-"""What must be built again after a change, as dbt, SQLMesh and Dataform select it."""
+"""The models to rebuild after a change, as selectors of dbt, SQLMesh and Dataform."""
 
 from __future__ import annotations
 

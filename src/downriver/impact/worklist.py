@@ -54,7 +54,10 @@ class Worklist:
 def _finished_last_first(
     world: SimulationCatalog, starts: Iterable[ProcessKey]
 ) -> list[ProcessKey]:
-    """Walk downstream in depth. What is finished later is upstream of what was before it."""
+    """Walk downstream depth-first.
+
+    A node that is finished later is upstream of the earlier ones.
+    """
     finished: list[ProcessKey] = []
     seen: set[ProcessKey] = set()
     for start in starts:

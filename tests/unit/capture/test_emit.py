@@ -272,7 +272,7 @@ def test_another_redirect_is_not_taken_for_a_delivery(
     collector.redirects = {ENDPOINT: (status, location)}
     with (
         closing(HttpSender(collector.url)) as send,
-        pytest.raises(NotDeliveredError, match=f"answered {status}.*set DOWNRIVER_URL"),
+        pytest.raises(NotDeliveredError, match=rf"\({status}\).*set DOWNRIVER_URL"),
     ):
         send([b"{}"])
     assert collector.events == []
@@ -282,7 +282,7 @@ def test_a_loop_of_redirects_ends(collector: Collector) -> None:
     collector.redirects = {ENDPOINT: (307, ENDPOINT)}
     with (
         closing(HttpSender(collector.url)) as send,
-        pytest.raises(NotDeliveredError, match="answered 307"),
+        pytest.raises(NotDeliveredError, match="307"),
     ):
         send([b"{}"])
     assert 1 < len(collector.paths) < 10

@@ -104,6 +104,25 @@ def account(
     return {outcome.reference.name: outcome.account for outcome in captured.account(names)}
 
 
+def test_one_computed_ref_in_two_places_is_one_table() -> None:
+    text = "SELECT * FROM {{ ref(var('a')) }}\nUNION SELECT * FROM {{ ref(var('a')) }}\n"
+    names = find_sql_names("x.sql", text + "UNION SELECT * FROM {{ ref(var('b')) }}\n")
+    job: dict[str, Any] = {"id": {"namespace": "n", "name": "j"}, "path": "x.sql"}
+    job["inputs"] = [{"namespace": "n", "name": "seed"}]
+    captured = Captured({"jobs": [job], "notes": [], "problems": []}, {"x.sql": text})
+    accounts = [outcome.account for outcome in captured.account(names)]
+    assert sorted(accounts) == ["lineage", "lineage", "silent"]
+
+
+def test_a_path_with_partitions_is_in_lineage() -> None:
+    text = 's3 = boto3.client("s3")\ns3.put_object(Bucket="b", Key="a/day=1/part-0.parquet")\n'
+    job: dict[str, Any] = {"id": {"namespace": "n", "name": "j"}, "path": "x.py"}
+    job["outputs"] = [{"namespace": "s3://b", "name": "a/day=1/part-0.parquet"}]
+    captured = Captured({"jobs": [job], "notes": [], "problems": []}, {"x.py": text})
+    outcomes = list(captured.account(find_call_names("x.py", text)))
+    assert [outcome.account for outcome in outcomes] == ["lineage"]
+
+
 TWO_STATEMENTS = "INSERT INTO a\nSELECT *\nFROM b;\nINSERT INTO c\nSELECT *\nFROM d;\n"
 
 
@@ -152,6 +171,10 @@ def test_a_computed_path_in_a_function_is_excused_where_the_function_is_called()
         ("-- FROM a\nSELECT 'FROM b' /* JOIN c */ FROM d", {"d"}),
         ("CREATE TEMP TABLE t AS SELECT * FROM a; SELECT * FROM t JOIN b ON 1 = 1", {"a", "b"}),
         ("CREATE TABLE t AS SELECT 1; INSERT INTO b SELECT * FROM t; DROP TABLE t", {"b"}),
+        (
+            "WITH a AS (SELECT 1 FROM t WHERE x LIKE '% --y%'), b AS (SELECT 1) SELECT * FROM b",
+            {"t"},
+        ),
         ("COPY INTO db.t FROM @stage", {"db.t"}),
         ("SELECT * FROM {{ ref('m') }} JOIN {{ source('s', 't') }} ON 1 = 1", {"m", "s.t"}),
         ("SELECT * FROM {{ var('schema') }}.orders JOIN {{ table }} ON 1 = 1", {"orders", ""}),

@@ -42,6 +42,12 @@ sources:
     "models/in_cents.sql": "select {{ cents('total') }} as cents from {{ ref('revenue') }}\n",
     "models/by_status.sql": "select status, count(*) as n from {{ ref('stg_orders') }} group by 1",
 }
+HOOK = """
+models:
+  shop:
+    by_status:
+      +post-hook: "insert into audit select n from {{ this }}"
+"""
 SQL = {
     "migrations/1.sql": "create table raw_orders (id int, total int, status text);\n",
     "jobs/stg.sql": "create table stg as select id, total, status from raw_orders;\n",
@@ -145,6 +151,12 @@ CHANGES = {
     "dbt model dropped": Change(
         DBT, {"models/stg_orders.sql": None}, "BLOCKED", {"revenue", "by_status"}
     ),
+    "dbt column that only a hook of the project file reads": Change(
+        {**DBT, "dbt_project.yml": DBT["dbt_project.yml"] + HOOK},
+        {"models/by_status.sql": DBT["models/by_status.sql"].replace("as n", "as number")},
+        "BLOCKED",
+        {"hook"},
+    ),
     "dbt source column": Change(
         DBT,
         {"models/sources.yml": DBT["models/sources.yml"].replace(", {name: status}", "")},
@@ -162,6 +174,18 @@ CHANGES = {
         {"jobs/stg.sql": SQL["jobs/stg.sql"].replace("id, total", "id, total as amount")},
         "BLOCKED",
         {"daily"},
+    ),
+    "SQL definition of a table": Change(
+        SQL,
+        {"migrations/1.sql": SQL["migrations/1.sql"].replace(", status text", "")},
+        "BLOCKED",
+        {"stg"},
+    ),
+    "SQL definition of a table that a job fills": Change(
+        {**SQL, "jobs/load.sql": "insert into raw_orders (id, status) select id, s from feed;\n"},
+        {"migrations/1.sql": SQL["migrations/1.sql"].replace("status", "state")},
+        "BLOCKED",
+        {"stg", "jobs/load"},
     ),
     "SQL comment": Change(
         SQL, {"jobs/stg.sql": "-- stage\n" + SQL["jobs/stg.sql"]}, "APPROVED", set()
@@ -258,6 +282,39 @@ def test_a_fresh_a_stale_and_a_taught_store_give_the_same_verdict(
     decision, broken, _ = found["fresh"]
     assert (decision, broken) == (change.decision, change.broken)
     assert found == dict.fromkeys(stores, found["fresh"])
+
+
+# Jobs of which every table is named by the caller: any of them may be the one that changes.
+FROM_OUTSIDE = {
+    "arguments": "import sys\n{spark}spark.table(sys.argv[1]).write.saveAsTable(sys.argv[2])\n",
+    "parser": "import argparse\n{spark}parser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--table')\nargs = parser.parse_args()\n"
+    "spark.table(args.table).select('total').show()\n"
+    "spark.table(args.table).write.saveAsTable(args.table + '_copy')\n",
+    "environment": "import os\n{spark}"
+    "spark.table(os.environ['T']).write.saveAsTable(os.environ['O'])\n",
+}
+SESSION = "from pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n"
+
+
+@pytest.mark.parametrize("name", FROM_OUTSIDE)
+def test_a_job_whose_tables_come_from_outside_is_a_blind_spot(name: str, tmp_path: Path) -> None:
+    job = FROM_OUTSIDE[name].replace("{spark}", SESSION)
+    folder = checkout(tmp_path / "repo", {**SQL, "jobs/copy.py": job})
+    write(folder, {"jobs/ids.sql": "create view ids as select id + 1 as id from stg;\n"})
+    found = gate(folder)
+    assert found["decision"] == "CAUTION"
+    assert not found["impact"]["complete"]
+    spots = found["impact"]["blind_spots"]
+    assert [spot["kind"] for spot in spots if "jobs/copy" in spot["message"]] == ["unread_jobs"]
+
+
+def test_a_job_that_names_its_tables_and_takes_an_argument_is_no_blind_spot(tmp_path: Path) -> None:
+    job = f"import sys\n{SESSION}day = sys.argv[1]\nother = spark.table('other').filter(day)\n"
+    job += "other.select('x').write.saveAsTable('others')\n"
+    folder = checkout(tmp_path / "repo", {**SQL, "jobs/other.py": job})
+    write(folder, {"jobs/ids.sql": "create view ids as select id + 1 as id from stg;\n"})
+    assert gate(folder)["impact"]["complete"]
 
 
 RENAME = CHANGES["dbt rename"]

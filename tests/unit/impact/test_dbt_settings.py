@@ -23,6 +23,7 @@ semantic_models:
   - name: orders
     model: ref('revenue')
     entities: [{name: id, type: primary}]
+    dimensions: [{name: x, type: categorical, expr: id}]
     measures: [{name: total, agg: sum}]
 metrics:
   - name: big_total

@@ -188,7 +188,7 @@ def test_two_commits_are_compared(checkout: Path) -> None:
 
 @pytest.mark.parametrize("base", ["nowhere", "--output=x", ""])
 def test_a_commit_that_does_not_exist_is_an_error(checkout: Path, base: str) -> None:
-    with pytest.raises(InvalidRequestError, match="no commit"):
+    with pytest.raises(InvalidRequestError, match="is not a commit"):
         list_changed_files(checkout, base, None)
 
 

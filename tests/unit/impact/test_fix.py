@@ -202,7 +202,7 @@ def test_a_drop_is_a_list_of_places_to_decide(repo: Repository) -> None:
 def test_a_file_that_is_not_here_is_said(repo: Repository) -> None:
     repo.estate.sql("m", "create table o as select a from t", path="elsewhere/m.sql")
     (place,) = repo.fix(RENAME).to_decide
-    assert place.reason == "its file 'elsewhere/m.sql' is not here"
+    assert place.reason == "its file 'elsewhere/m.sql' was not found"
 
 
 def test_yaml_that_describes_the_column_is_renamed_there_and_nowhere_else(

@@ -161,7 +161,7 @@ def test_a_name_that_is_taken_is_an_error(shop: Estate) -> None:
 
 
 def test_a_job_is_no_dataset(shop: Estate) -> None:
-    with pytest.raises(InvalidRequestError, match="no dataset"):
+    with pytest.raises(InvalidRequestError, match="not a dataset"):
         shop.lineage.impact([TableDrop(dataset="job:db:ids")])
 
 

@@ -68,7 +68,7 @@ MAY_ALTER = {
     "unknown table": {"migrations/7.sql": "alter table elsewhere drop column total;"},
     "bytes that are no text": {"migrations/7.sql": b"select 1; -- \xe9\xff"},
     "file that is too large": {"migrations/7.sql": "insert into log values (1);\n" * 90_000},
-    "Python that does not parse": {"jobs/load.py": "def f(:\n  pass"},
+    "Python that does not parse": {"jobs/load.py": "import pandas\ndef f(:\n  pass"},
     "notebook that is no JSON": {"load.ipynb": "{no json"},
     "Alembic with a name known at run time": {
         "migrations/v7.py": "from alembic import op\ndef upgrade():\n"
@@ -104,6 +104,7 @@ MAY_ALTER = {
 }
 # Edits that are not read completely, and alter no table.
 OTHER = {
+    "broken Python without data": {"ci/run_job.py": "import requests\nrequests.post(\n"},
     "YAML that does not parse": {"models/schema.yml": "models: [1,\n"},
     "table known at run time": {
         "jobs/copy.py": "import sys\nfrom pyspark.sql import SparkSession\n"
@@ -155,6 +156,10 @@ HARMLESS = {
     "added rows": {"migrations/7.sql": "insert into countries values ('at');"},
     "documentation": {"README.md": DROP},
     "other Python": {"lib/sums.py": "def add(a, b):\n    return a + b\n"},
+    "Python of a newer version": {
+        "ci/status.py": "import os\n\ntype Names = dict[str, str]\n\n\n"
+        "def first[T](values: list[T], names: Names) -> T:\n    return values[0]\n"
+    },
     "test in Python": {"tests/test_m.py": f"def test():\n    run('{DROP}')\n"},
     "way back of Alembic": {
         "migrations/v7.py": "from alembic import op\ndef upgrade():\n    pass\n"

@@ -113,6 +113,16 @@ def test_a_waiver_lets_a_finding_pass_until_it_expires(shop: Estate) -> None:
     assert decide(impact, policy, dt.date(2026, 7, 1)).decision is Decision.BLOCKED
 
 
+def test_a_change_whose_findings_are_all_waived_is_not_said_to_affect_nothing(
+    shop: Estate,
+) -> None:
+    impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="legacy")])
+    policy = parse_policy({"waivers": [{**WAIVER, "rule": "*"}]})
+    verdict = decide(impact, policy, dt.date(2026, 6, 30))
+    assert (verdict.decision, verdict.decided_by) == (Decision.APPROVED, "waivers")
+    assert verdict.reason == "Waivers cover all findings about this change."
+
+
 def test_a_waiver_for_one_consumer_covers_no_other(shop: Estate) -> None:
     impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="legacy")])
     policy = parse_policy({"waivers": [{**WAIVER, "consumer": "mart.names"}]})
@@ -168,5 +178,5 @@ def test_a_malformed_change_is_an_error(changes: object) -> None:
 
 
 def test_a_change_that_names_no_dataset_is_an_error() -> None:
-    with pytest.raises(InvalidRequestError, match="names no dataset"):
+    with pytest.raises(InvalidRequestError, match="has no dataset"):
         parse_changes([{"type": "table_drop"}])

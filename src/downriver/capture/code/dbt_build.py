@@ -14,7 +14,7 @@ from downriver.capture.code.dbt_resources import entries, is_true, mapping, text
 from downriver.openlineage.facets.custom import BuildFacet, ContractColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _CONFIG_CALL = re.compile(r"\bconfig\s*\(")
 _CONFIG_TAG = re.compile(r"\{\{-?\s*config\s*\((?:(?!\}\}|\{\{).)*\)\s*-?\}\}", re.DOTALL)
@@ -24,7 +24,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 class JinjaExpression(NamedTuple):
-    """The value of an option that only a rendering knows."""
+    """The value of an option that is known only after rendering."""
 
     source: str
 
@@ -101,17 +101,21 @@ def _literal(source: str) -> Any:
         return JinjaExpression(plain)
 
 
-def project_config(section: object, project: str, folders: Sequence[str]) -> dict[str, Any]:
-    """Return the settings that a section of `dbt_project.yml` has for a model in these folders."""
-    config: dict[str, Any] = {}
+def list_folder_configs(section: object, folders: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the settings that a section of `dbt_project.yml` has for each of nested folders.
+
+    The first folder is the project. Settings of the section itself come first.
+    """
     level = mapping(section)
-    path = [project, *folders]
+    path = list(folders)
     while True:
+        config: dict[str, Any] = {}
         for key, value in level.items():
             name = str(key).removeprefix("+")
             is_folder = isinstance(value, dict) and not str(key).startswith("+")
             if not is_folder or (name == "contract" and "enforced" in value):
                 config[name] = value
+        yield config
         if not path:
-            return config
+            return
         level = mapping(level.get(path.pop(0)))

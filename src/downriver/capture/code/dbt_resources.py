@@ -6,15 +6,20 @@ Both are read as plain objects, and a field may be missing or have another type 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 _REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
 _OWN_REF = re.compile(r"\bref\(\s*['\"]([^'\"]+)['\"]\s*(?:\)|,\s*(?:v|version)\s*=)")
 _COMMENT = re.compile(r"\{#.*?(?:#\}|\Z)", re.DOTALL)
 _SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
+
+_WRITTEN_OUT = re.compile(
+    r"\b(?:ref|source)\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"][^'\"]+['\"]\s*[,)]"
+)
+_COMPUTED = re.compile(r"\b(?:ref|source)\(\s*(?!['\"][^'\"]+['\"]\s*[,)])")
 
 _LONGEST = 100  # characters of a value of `meta` that is a tag
 # Names of sqlglot dialects that differ from the name of the adapter.
@@ -81,6 +86,16 @@ def blank_jinja_comments(source: str) -> str:
     return _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)
 
 
+def blank_resources(sql: str) -> str:
+    """Return a template without the calls of `ref` and `source` whose arguments are written out."""
+    return _WRITTEN_OUT.sub("", sql)
+
+
+def has_computed_resources(sql: str) -> bool:
+    """Tell whether a template computes an argument of `ref` or `source`."""
+    return _COMPUTED.search(sql) is not None
+
+
 def list_resources(sql: str) -> dict[str, int]:
     """Return what a template refers to, as `find_resource` names it, with the place of each.
 
@@ -97,6 +112,42 @@ def find_resource(expression: str) -> str | None:
     if ref is not None:
         return ref[1]
     return None if source is None else ".".join(source.groups())
+
+
+def list_filters(raw: object, *, is_filter: bool = False) -> Iterator[str]:
+    """Yield the filters and groups of a metric or saved query, and of what it is made of."""
+    if isinstance(raw, str):
+        if is_filter:
+            yield raw
+    elif isinstance(raw, dict):
+        for key, value in raw.items():
+            yield from list_filters(value, is_filter=is_filter or key in _FILTERS)
+    else:
+        for value in items(raw):
+            yield from list_filters(value, is_filter=is_filter)
+
+
+_FILTERS = frozenset({"filter", "where", "group_by"})
+
+
+class SemanticField(NamedTuple):
+    """A dimension or entity in a filter: `status` of the entity `order` in `order__status`."""
+
+    entity: str
+    name: str
+
+
+def list_semantic_fields(condition: str) -> list[SemanticField]:
+    """Return the dimensions and entities that a filter names."""
+    found = []
+    for name in _SEMANTIC_FIELD.findall(condition):
+        parts = name.split("__")
+        found.append(SemanticField(parts[-2] if len(parts) > 1 else "", parts[-1]))
+    return [field for field in dict.fromkeys(found) if field.name != _TIME_OF_MEASURE]
+
+
+_SEMANTIC_FIELD = re.compile(r"\b(?:TimeDimension|Dimension|Entity)\(\s*['\"]([^'\"]+)['\"]")
+_TIME_OF_MEASURE = "metric_time"
 
 
 def list_meta(raw: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Finds the lines of a SQL text that name columns, each with its clause.
 
-Lineage says which columns of which tables a text uses. This module finds the lines. It reads the
+Lineage has the columns and tables that a text uses. This module finds their lines. It reads the
 text before a template is rendered, so that a line number is the line in the file.
 """
 

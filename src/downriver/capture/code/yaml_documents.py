@@ -1,4 +1,4 @@
-"""YAML that somebody else wrote, read within limits of size, nesting and repetition.
+"""Reads untrusted YAML within limits of size, nesting and repetition.
 
 A few bytes of YAML can nest so deeply that a recursive reader ends the process, or repeat aliases
 so often that their expansion fills the memory. Everything that reads YAML starts here.
@@ -7,7 +7,7 @@ so often that their expansion fills the memory. Everything that reads YAML start
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -27,20 +27,36 @@ class YamlError(Exception):
         self.reason = reason
 
 
-def compose_yaml(text: str) -> yaml.Node | None:
+class YamlLimits(NamedTuple):
+    """The limits of one text: size in MB, depth, and values once aliases are expanded."""
+
+    megabytes: int
+    depth: int
+    values: int
+
+    @classmethod
+    def from_settings(cls) -> YamlLimits:
+        """Return the limits that are set."""
+        return cls(
+            settings.read_number(settings.YAML_MB),
+            settings.read_number(settings.YAML_DEPTH),
+            settings.read_number(settings.YAML_VALUES),
+        )
+
+
+def compose_yaml(text: str, limits: YamlLimits | None = None) -> yaml.Node | None:
     """Return the node of the one document in a text. Raises `YamlError`."""
-    documents = compose_documents(text)
+    documents = compose_documents(text, limits)
     if len(documents) > 1:
         raise YamlError(documents[1].start_mark.line + 1, "expected a single document")
     return documents[0] if documents else None
 
 
-def compose_documents(text: str) -> list[yaml.Node]:
+def compose_documents(text: str, limits: YamlLimits | None = None) -> list[yaml.Node]:
     """Return the nodes of all documents in a text. Raises `YamlError`."""
-    largest = settings.read_number(settings.YAML_MB)
+    largest, deepest, most = limits or YamlLimits.from_settings()
     if len(text) > largest * 2**20:
         raise YamlError(1, f"larger than {largest} MB")
-    deepest = settings.read_number(settings.YAML_DEPTH)
     try:
         documents = _compose(text, deepest)
     except yaml.MarkedYAMLError as exc:
@@ -48,8 +64,9 @@ def compose_documents(text: str) -> list[yaml.Node]:
         raise YamlError(line, str(exc.problem or "not YAML")) from exc
     except yaml.YAMLError as exc:
         raise YamlError(1, str(exc).splitlines()[0]) from exc
-    for document in documents:
-        _check_nodes(document, deepest, settings.read_number(settings.YAML_VALUES))
+    if not _is_within(text, deepest, most):
+        for document in documents:
+            _check_nodes(document, deepest, most)
     return documents
 
 
@@ -82,11 +99,23 @@ def _compose(text: str, deepest: int) -> list[yaml.Node]:
     return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
 
 
+def _is_within(text: str, deepest: int, most: int) -> bool:
+    """Whether cheap upper bounds show that a text is within the limits.
+
+    Without an anchor nothing is repeated, and every value but one needs a character or follows one.
+    """
+    return "&" not in text and 2 * len(text) + 1 <= most and _most_nesting(text) < deepest
+
+
 def _may_nest_deeply(text: str) -> bool:
-    """Whether a cheap upper bound of the nesting is too high: brackets, and starts of lines."""
+    return _most_nesting(text) > _SAFE_NESTING
+
+
+def _most_nesting(text: str) -> int:
+    """Return a cheap upper bound of the nesting: brackets, and starts of lines."""
     brackets = text.count("[") + text.count("{")
     starts = max((len(start) for start in _LINE_START.findall(text)), default=0)
-    return brackets + starts > _SAFE_NESTING
+    return brackets + starts
 
 
 def _check_nesting(text: str, deepest: int, loader: Any) -> None:
@@ -103,30 +132,29 @@ def _check_nesting(text: str, deepest: int, loader: Any) -> None:
 
 def _check_nodes(document: yaml.Node, deepest: int, most: int) -> None:
     """Raise if a document nests too deeply, or has too many values once aliases are expanded."""
-    sizes: dict[int, tuple[int, int]] = {}  # by identity: values and depth below a node
-    open_nodes: set[int] = set()
+    sizes: dict[yaml.Node, tuple[int, int]] = {}  # values and depth below a node
+    open_nodes: set[yaml.Node] = set()  # an alias is the node itself, another equal node is not
     pending = [document]
     while pending:
         node = pending[-1]
-        identity = id(node)
-        if identity in sizes:
+        if node in sizes:
             pending.pop()
             continue
         children = _children(node)
-        if identity not in open_nodes:
-            open_nodes.add(identity)
-            unread = [child for child in children if id(child) not in sizes]
-            if any(id(child) in open_nodes for child in unread):
+        if node not in open_nodes:
+            open_nodes.add(node)
+            unread = [child for child in children if child not in sizes]
+            if any(child in open_nodes for child in unread):
                 raise YamlError(node.start_mark.line + 1, "an anchor contains itself")
             if unread:
                 pending += unread
                 continue
         pending.pop()
-        open_nodes.discard(identity)
-        below = [sizes[id(child)] for child in children]
+        open_nodes.discard(node)
+        below = [sizes[child] for child in children]
         values = 1 + sum(size for size, _ in below)
         depth = 1 + max((level for _, level in below), default=-1)
-        sizes[identity] = values, depth
+        sizes[node] = values, depth
         if depth > deepest:
             raise _too_deep(node.start_mark.line + 1, deepest)
         if values > most:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
+from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference
 from downriver.capture.code.dbt_resources import (
     entries,
     items,
+    list_filters,
     list_owners,
+    list_semantic_fields,
     list_tags,
     mapping,
     text,
@@ -31,7 +33,6 @@ _FOLDERS = {
     "dashboard": "dashboards", "notebook": "notebooks", "analysis": "analyses", "ml": "ml",
     "application": "applications",
 }  # fmt: skip
-_DIMENSION = re.compile(r"(?:Dimension|TimeDimension|Entity)\(\s*['\"](?:\w+__)*(\w+)['\"]")
 _METRIC_CALL = re.compile(r"\bmetric\(\s*['\"](\w+)['\"]\s*\)")
 
 
@@ -203,16 +204,30 @@ class DbtConsumers:
             if other:
                 job.add_input(naming.consumer("metrics", other))
                 self._from(job, naming.consumer("metrics", other), other, target, name)
-        for where in _filters(raw):
-            for dimension in _DIMENSION.findall(where):
-                if dimension in self._dimensions:
-                    source = self._dimensions[dimension]
-                    job.edges.append(
-                        CodeEdge(
-                            source=source, source_field=dimension, target=target,
-                            target_field="*", subtype="FILTER", expression=where,
-                        )
-                    )  # fmt: skip
+        self._read_filters(job, raw, target)
+
+    def _read_filters(self, job: CodeJob, raw: dict[str, Any], target: DatasetId) -> None:
+        """Add the dimensions that the filters and groups of a metric or saved query name."""
+        parts = {name: raw.get(name) for name in ("filter", "type_params", "query_params")}
+        for where in dict.fromkeys(list_filters(parts)):
+            for _, dimension in list_semantic_fields(where):
+                source = self._dimensions.get(dimension)
+                if source is None:
+                    message = f"no semantic model has {dimension}, which a filter names"
+                    job.add_blind_spot(CodeBlindSpot("not_read", message, job.line))
+                    continue
+                job.add_input(source)
+                job.edges.append(
+                    CodeEdge(
+                        source=source, source_field=dimension, target=target,
+                        target_field="*", subtype="FILTER", expression=where,
+                    )
+                )  # fmt: skip
+                job.add_reference(
+                    ColumnReference(
+                        dataset=source, field=dimension, line=job.line, clause="filter", text=where
+                    )
+                )
 
     def _from(
         self, job: CodeJob, source: DatasetId, field: str, target: DatasetId, name: str
@@ -234,6 +249,7 @@ class DbtConsumers:
         for metric in texts(mapping(raw.get("query_params")).get("metrics")):
             job.add_input(naming.consumer("metrics", metric))
             self._from(job, naming.consumer("metrics", metric), metric, target, metric)
+        self._read_filters(job, raw, target)
         return job
 
 
@@ -241,8 +257,3 @@ def _measure_names(params: dict[str, Any]) -> list[str]:
     given = [params.get("measure"), *items(params.get("input_measures"))]
     named = [text(mapping(measure).get("name")) or text(measure) for measure in given]
     return list(dict.fromkeys(name for name in named if name))
-
-
-def _filters(raw: dict[str, Any]) -> list[str]:
-    filters = mapping(raw.get("filter")).get("where_filters")
-    return [text(part.get("where_sql_template")) for part in entries(filters)]

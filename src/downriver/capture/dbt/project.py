@@ -277,7 +277,7 @@ class _Reading:
 
 
 def _has_failed(test: DbtNode, results: dict[str, NodeResult]) -> bool:
-    """Tell whether a test failed. A warning is not a failure."""
+    """Return whether a test failed. A warning is not a failure."""
     result = results.get(test.id)
     return result is not None and result.status not in {*PASSED, "warn", "skipped"}
 

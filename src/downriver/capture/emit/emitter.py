@@ -70,7 +70,7 @@ class Emitter:
         return done.wait(timeout)
 
     def close(self, timeout: float = 2.0) -> None:
-        """Send what is queued, or spool it after `timeout`: a job's exit is not delayed."""
+        """Send the queued events, or spool them after `timeout`: a job's exit is not delayed."""
         if not self.flush(timeout):
             with guarded("spooling events at the end of a job"):
                 self._spool.add([*self._sending, *self._take_all()])

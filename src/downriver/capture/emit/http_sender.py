@@ -118,8 +118,8 @@ class HttpSender:
             status, text = response.status, response.text
             if _REDIRECT <= status < _REJECTED:
                 raise NotDeliveredError(
-                    f"the collector answered {status} and leads to {response.location!r}, where"
-                    " events are not sent; set DOWNRIVER_URL to the collector's own address"
+                    f"the collector redirects to {response.location!r} ({status}), and this is not"
+                    " followed; set DOWNRIVER_URL to the collector's own address"
                 )
             if status >= _SERVER_ERROR or status in _RETRYABLE:
                 raise NotDeliveredError(f"the collector answered {status}: {text[:200]}")

@@ -1,4 +1,4 @@
-"""Python functions as jobs: a decorator, the runs it sees, and the data they move."""
+"""Python functions as jobs: a decorator, the runs that it records, and their datasets."""
 
 from downriver.capture.functions.decorator import TrackingOptions, track_function
 from downriver.capture.functions.events import create_lineage_event

@@ -169,7 +169,7 @@ def library_of(value: Any) -> str:
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether a value is a frame of a supported library."""
+    """Return whether a value is a frame of a supported library."""
     return library_of(value) in _LIBRARIES and _has_table_attributes(value)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -47,31 +48,52 @@ def list_tables(url: str) -> Iterator[str]:
 
 def without_password(url: str) -> str:
     """Return a URL that can be shown."""
-    return re.sub(r"(://[^/@:]*):[^@]*@", r"\1@", url).partition("?")[0]
+    return re.sub(r"^([^:]*://[^/@:]*):[^@]*@", r"\1@", url).partition("?")[0]
+
+
+def load_driver(library: str, extra: str) -> Any:
+    """Return the driver of a database, or raise an error that names the extra to install."""
+    try:
+        return importlib.import_module(library)
+    except ImportError as exc:
+        raise MissingDependencyError(library, extra) from exc
+
+
+def postgres_address(url: str) -> str:
+    """Return the address of a PostgreSQL database, as its driver reads it."""
+    return re.sub(r"^postgres(?:ql)?(?:\+\w+)?://", "postgresql://", url)
+
+
+def duckdb_file(url: str) -> Path:
+    """Return the file of a DuckDB database: of `duckdb:///shop.db`, or `duckdb:////data/shop.db`.
+
+    The absolute path of a file that exists may also follow two slashes: `duckdb:///data/shop.db`.
+    """
+    path = unquote(url.partition("://")[2].partition("?")[0])
+    relative = Path(path.removeprefix("/"))
+    return Path(path) if not relative.exists() and Path(path).exists() else relative
 
 
 def _read_postgres(url: str) -> list[tuple[str, ...]]:
-    psycopg = _load("psycopg", "postgres")
-    address = re.sub(r"^postgres(?:ql)?(?:\+\w+)?://", "postgresql://", url)
+    psycopg = load_driver("psycopg", "postgres")
     try:
-        with psycopg.connect(address) as connection:
+        with psycopg.connect(postgres_address(url)) as connection:
             return list(connection.execute(_POSTGRES).fetchall())
     except psycopg.Error as exc:
         raise _unreadable(url, exc) from exc
 
 
 def _read_duckdb(url: str) -> list[tuple[str, ...]]:
-    duckdb = _load("duckdb", "inventory")
-    path = unquote(url.partition("://")[2].partition("?")[0].removeprefix("/"))
+    duckdb = load_driver("duckdb", "inventory")
     try:
-        with duckdb.connect(path, read_only=True) as connection:
+        with duckdb.connect(str(duckdb_file(url)), read_only=True) as connection:
             return list(connection.execute(_DUCKDB).fetchall())
     except duckdb.Error as exc:
         raise _unreadable(url, exc) from exc
 
 
 def _read_with_sqlalchemy(url: str) -> list[tuple[str, ...]]:
-    sqlalchemy = _load("sqlalchemy", "inventory")
+    sqlalchemy = load_driver("sqlalchemy", "inventory")
     try:
         engine = sqlalchemy.create_engine(url)
         inspector = sqlalchemy.inspect(engine)
@@ -88,13 +110,6 @@ def _read_with_sqlalchemy(url: str) -> list[tuple[str, ...]]:
     return [
         (name,) if engine.dialect.name == "sqlite" else row for row in found for name in row[2:]
     ]
-
-
-def _load(library: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(library)
-    except ImportError as exc:
-        raise MissingDependencyError(library, extra) from exc
 
 
 def _unreadable(url: str, error: Exception) -> InvalidRequestError:

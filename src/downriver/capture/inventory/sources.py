@@ -34,7 +34,7 @@ def read_inventory(place: str) -> TableInventory:
     except OSError as exc:
         raise InvalidRequestError(_FIELD, f"{place}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
-        raise InvalidRequestError(_FIELD, f"{place}: not a text in UTF-8") from exc
+        raise InvalidRequestError(_FIELD, f"{place}: not text in UTF-8") from exc
     tables = _distinct(_parse(path, text))
     if not tables:
         raise InvalidRequestError(_FIELD, f"{place}: lists no table")

@@ -36,12 +36,12 @@ _BLOCK = re.compile(
     r"^\s*(config|js|pre_operations|post_operations|input\b[^{\n]*)\s*\{", re.MULTILINE
 )
 _ENTRY = re.compile(r"""(?:^|[{,\s])(\w+)\s*:\s*(["'`])((?:(?!\2).)*)\2""", re.DOTALL)
-_LIST = re.compile(r"\b(\w+)\s*:\s*\[(.*?)\]", re.DOTALL)
+_LIST = re.compile(r"\b(\w+)\s*:\s*\[([^\[\]]*)\]")
 _TEXT = re.compile(r"""(["'`])((?:(?!\1).)*)\1""", re.DOTALL)
 _CONSTANT = re.compile(
     r"""\bconst\s+(\w+)\s*=\s*([\d.]+|"[^"\n]*"|'[^'\n]*'|`[^`$]*`)\s*(?:;|$)""", re.MULTILINE
 )
-_DECLARE = re.compile(r"\bdeclare\s*\(\s*(\{.*?\})\s*\)", re.DOTALL)
+_DECLARE = re.compile(r"\bdeclare\s*\(\s*(\{(?:(?!\bdeclare\b).)*?\})\s*\)", re.DOTALL)
 _CALL = re.compile(r"\s*(?:ctx\.)?(\w+)\s*\((.*)\)\s*\Z", re.DOTALL)
 _KEYS = ("uniqueKey", "uniqueKeys", "nonNull", "clusterBy")
 _SETTINGS = ("dataform.json", "workflow_settings.yaml", "workflow_settings.yml")
@@ -157,7 +157,7 @@ class DataformFiles:
         self._project = project
 
     def read(self, path: str, text: str) -> tuple[list[CodeJob], list[DatasetNote]]:
-        """Return the jobs of an action, and what it declares of its table."""
+        """Return the jobs of an action, and the declared properties of its table."""
         action = _action(path, text, self._project)
         target = self._dataset_for(action.table)
         description = _entries(action.config).get("description", "")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import yaml
 
-from downriver.capture.code.yaml_documents import compose_yaml
+from downriver.capture.code.yaml_documents import YamlLimits, compose_yaml
 
+_FILES_KEPT = 512
+_LONGEST_KEPT = 100_000  # characters
 RUNTIME_VALUE = "unknown_at_run"  # in a text, stands for a value only known at run time
 
 
@@ -42,10 +45,19 @@ class LocatedText(str):
 def load_yaml(text: str) -> Any:
     """Return the document of a file as dictionaries and lists of `LocatedText`.
 
-    Anchors are resolved. Numbers and booleans are texts too. Raises `YamlError`.
+    Anchors are resolved. Numbers and booleans are texts too. The result must not be changed: the
+    same text may be read again, by another reader or in another commit. Raises `YamlError`.
     """
-    node = compose_yaml(text)
+    limits = YamlLimits.from_settings()
+    return _load(text, limits) if len(text) > _LONGEST_KEPT else _load_kept(text, limits)
+
+
+def _load(text: str, limits: YamlLimits) -> Any:
+    node = compose_yaml(text, limits)
     return None if node is None else _value(node)
+
+
+_load_kept = lru_cache(_FILES_KEPT)(_load)
 
 
 def _value(node: yaml.Node) -> Any:

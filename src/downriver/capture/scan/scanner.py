@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from downriver import settings
 from downriver.capture.code import (
     CodeJob,
     DatasetNote,
@@ -18,7 +17,6 @@ from downriver.capture.code import (
     render_dataset_note,
     render_job,
 )
-from downriver.capture.code.time_limit import OutOfTimeError, processor_time
 from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dataform import (
     SQLX,
@@ -59,6 +57,12 @@ from downriver.capture.scan.sqlmesh import (
 )
 from downriver.model.ids import DatasetId, JobId
 from downriver.model.unread import Unread, UnreadReason
+from downriver.reading_limits import (
+    OutOfTimeError,
+    Refusal,
+    limited_reading,
+    refusal_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -184,11 +188,11 @@ class _Scan:
         return result
 
     def _is_own(self, job: CodeJob, run_by_tasks: set[str]) -> bool:
-        """Tell whether a job is one of its own.
+        """Return whether a job is independent.
 
         A SQL script that a task runs is part of the task. A module that others import, and that
-        reads and writes nothing itself, is part of them: its blind spots are theirs, if they call
-        the functions that have them.
+        reads and writes nothing itself, is part of them: its blind spots belong to the modules that
+        call its functions.
         """
         if job.kind != "SCRIPT":
             return True
@@ -264,16 +268,17 @@ class _Scan:
     def read_one(self, path: str, text: str, result: ScanResult) -> None:
         """Add the jobs and notes of a file to the result, or the reason why it cannot be read."""
         of_file = ScanResult(files=1)
-        seconds = settings.read_number(settings.CODE_SECONDS)
+        refusal = refusal_of(text)
         try:
-            with processor_time(seconds):
-                self._read_into(path, text, of_file)
+            if refusal is None:
+                with limited_reading(text):
+                    self._read_into(path, text, of_file)
         except OutOfTimeError:
-            detail = f"reading the file takes more than {seconds} s"
-            of_file.unread.append(_unread(path, 0, UnreadReason.TOO_SLOW, detail))
+            refusal = Refusal.too_slow()
         except MemoryError:
-            detail = "reading the file takes more memory than there is"
-            of_file.unread.append(_unread(path, 0, UnreadReason.TOO_LARGE, detail))
+            refusal = Refusal.too_large()
+        if refusal is not None:
+            of_file.unread.append(_unread(path, 0, refusal.reason, refusal.detail))
         result.jobs += [_plain(job) for job in of_file.jobs]
         result.notes += [_plain(note) for note in of_file.notes]
         result.unread += of_file.unread
@@ -356,22 +361,22 @@ class _Scan:
         if is_sqlmesh(text) and (project is None or kind is None):
             jobs = self._sqlmesh.read_sql(path, text, self._sqlmesh_dialect(path))
         else:
-            jobs = [self._read_one_query(path, text, project, kind)]
+            jobs = self._read_query(path, text, project, kind)
         for job in jobs:
             if job.inputs or job.outputs or job.spots:
                 result.jobs.append(job)
                 result.notes += self._inferred_notes(job)
 
-    def _read_one_query(
+    def _read_query(
         self, path: str, text: str, project: DbtProject | None, kind: str | None
-    ) -> CodeJob:
+    ) -> list[CodeJob]:
         if project is not None and kind is not None:
-            job = self._sql.read_dbt(path, text, project, kind, self._lookups[project.root])
-            job.id = self._names.job_at(path, job.id.name) or job.id
-            return job
+            jobs = self._sql.read_dbt(path, text, project, kind, self._lookups[project.root])
+            jobs[0].id = self._names.job_at(path, jobs[0].id.name) or jobs[0].id
+            return jobs
         if self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
             return self._sql.read_dbt(path, text, _NO_PROJECT, "model", self._dataset_for)
-        return self._sql.read_script(path, text)
+        return [self._sql.read_script(path, text)]
 
     def _sqlmesh_dialect(self, path: str) -> str:
         if self._names.dialect is not None or self._repository is None:

@@ -15,9 +15,9 @@ from downriver.capture.code import (
 )
 from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
 from downriver.capture.scan.dbt.model_config import (
+    HookReader,
     add_config,
     add_executed,
-    add_hooks,
     line_of_word,
     list_hooks,
 )
@@ -70,8 +70,8 @@ class SqlFiles:
         project: DbtProject,
         kind: str,
         find_in_project: Callable[[str], DatasetId],
-    ) -> CodeJob:
-        """Return the job of a model, snapshot, test or analysis of a dbt project.
+    ) -> list[CodeJob]:
+        """Return the job of a model, snapshot, test or analysis of a dbt project, and its hooks.
 
         `find_in_project` returns the dataset of a table name in the SQL of this project.
         """
@@ -114,11 +114,13 @@ class SqlFiles:
         found = find_references(text, lineage, names)
         job.add_references(reference for reference in found if reference.dataset != target)
         if target is not None:
-            add_config(job, rendered.config, text, target)
+            options = {**project.folder_config(path), **rendered.config}
+            add_config(job, options, text, target)
         dialect = self._dialect or project.dialect
-        add_hooks(job, list_hooks(rendered.config), text, template, dialect, dataset_for)
+        hooks = [*project.hooks_of(path, model.name), *list_hooks(rendered.config)]
+        apart = HookReader(text, template, dialect, dataset_for).add(job, hooks)
         add_executed(job, rendered.executed, dialect, dataset_for)
-        return job
+        return [job, *apart]
 
     def read_python_model(
         self, path: str, text: str, project: DbtProject, dataset_for: Callable[[str], DatasetId]
@@ -148,7 +150,7 @@ class SqlFiles:
             job = self._job(path, f"{project.name}.{option}", "DBT", "OPERATION")
             job.line = line_of_word(text, option)
             dialect = self._dialect or project.dialect
-            add_hooks(job, hooks, text, project.template(""), dialect, dataset_for)
+            HookReader(text, project.template(""), dialect, dataset_for).add(job, hooks)
             if job.inputs or job.outputs or job.spots:
                 yield job
 

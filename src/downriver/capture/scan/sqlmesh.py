@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan.repository import Repository
 
-_HEADER = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|;)*(MODEL|AUDIT)\s*\(", re.DOTALL | re.IGNORECASE)
+_HEADER = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|;)*(MODEL|AUDIT)\s*\(", re.IGNORECASE
+)
 _NAME = re.compile(r"\bname\s+([\w.\"`@{}-]+)", re.IGNORECASE)
 _DIALECT = re.compile(r"\bdialect\s+['\"]?(\w+)", re.IGNORECASE)
 _DEFAULT_DIALECT = re.compile(
-    r"(?:model_defaults:\s*(?:\n\s+\w+:[^\n]*)*?\n\s+dialect:\s*|"
-    r"ModelDefaultsConfig\([^)]*?dialect\s*=\s*)['\"]?(\w+)"
+    r"(?:model_defaults:\s{0,40}(?:\n\s{1,40}\w{1,80}:[^\n]{0,200}){0,20}?\n\s{1,40}dialect:\s{0,40}|"
+    r"ModelDefaultsConfig\([^)]{0,500}?dialect\s{0,40}=\s{0,40})['\"]?(\w+)"
 )
 _TIMES = re.compile(r"@(?:start|end|execution)_(?:ds|date|dt|dtntz|ts|tstz|epoch|millis|hour)\b")
 _MACRO_STATEMENT = re.compile(r"^[ \t]*@\w+\([^;]*\)\s*;", re.MULTILINE)
@@ -120,7 +122,7 @@ class SqlMeshFiles:
         self._macros = tuple(project.macros.values())
 
     def is_macro(self, path: str) -> bool:
-        """Tell whether a file has the Jinja macros of a project."""
+        """Return whether a file has the Jinja macros of a project."""
         return path in self._macro_paths
 
     def read_sql(self, path: str, text: str, dialect: str) -> list[CodeJob]:

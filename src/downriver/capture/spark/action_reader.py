@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.spark.executions import Execution
 
-_METRIC = re.compile(r"(\w+) -> SQLMetric\(.*?value: (-?\d+)\)")
+_METRIC = re.compile(r"\b(\w+) -> SQLMetric\((?:(?!SQLMetric\().)*?value: (-?\d+)\)")
 _STAGE = "QueryStageExec"
 _MOST_LEAVES = 200
 
@@ -210,7 +210,7 @@ def _new_action(execution: Execution, command: WriteCommand, error: Java | None)
 
 
 def _is_pivot(execution: Execution, analyzed: Java) -> bool:
-    """Tell whether a query collects the values of a pivot: sorted, distinct, limited."""
+    """Return whether a query collects the values of a pivot: sorted, distinct, limited."""
     if execution.name != "collect" or execution.plan != "Sort":
         return False
     kinds = [kind for _, kind in operators_in(str(analyzed.numberedTreeString()))]
@@ -218,7 +218,7 @@ def _is_pivot(execution: Execution, analyzed: Java) -> bool:
 
 
 def _is_internal(execution: Execution, analyzed: Java) -> bool:
-    """Tell whether a query is a part of another action, or Spark's own schema inference."""
+    """Return whether a query is a part of another action, or Spark's own schema inference."""
     if execution.name in _INTERNAL or _is_pivot(execution, analyzed):
         return True
     if execution.plan != "DeserializeToObject":

@@ -94,7 +94,7 @@ class SparkAction(msgspec.Struct):
         return self.sink is not None or bool(self.unknown_write)
 
     def wraps(self, before: SparkAction) -> bool:
-        """Tell whether this is the outer command of the write that was reported before it."""
+        """Return whether this is the outer command of the write that was reported before it."""
         return (
             self.sink is not None
             and before.sink is not None

@@ -1,4 +1,4 @@
-"""Stands in for the tracker of a session that cannot be captured, so that no job fails."""
+"""A tracker without effect, for a session that cannot be captured, so that no job fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UncapturedSession:
-    """Has the methods of a tracked session, and captures nothing. `reason` says why."""
+    """Has the methods of a tracked session, and captures nothing. `reason` is the cause."""
 
     is_open = False
 

@@ -17,10 +17,10 @@ _OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
 _BREAK = "\x01"  # in no column name
 
 
-def class_name(thing: Java) -> str:
+def class_name(java_object: Java) -> str:
     """Return the full name of an object's class; for an anonymous class, of its superclass."""
-    name = str(_class_namer(thing._gateway_client)(thing, ""))
-    return str(thing.getClass().getSuperclass().getName()) if "$anon$" in name else name
+    name = str(_class_namer(java_object._gateway_client)(java_object, ""))
+    return str(java_object.getClass().getSuperclass().getName()) if "$anon$" in name else name
 
 
 @functools.lru_cache(maxsize=4)
@@ -31,9 +31,9 @@ def _class_namer(client: Java) -> Java:
     return JavaMember("getName", None, "z:org.apache.commons.lang3.ClassUtils", client)
 
 
-def simple_name(thing: Java) -> str:
+def simple_name(java_object: Java) -> str:
     """Return the name of an object's class without its package."""
-    return class_name(thing).rpartition(".")[2]
+    return class_name(java_object).rpartition(".")[2]
 
 
 def elements(sequence: Java) -> Iterator[Java]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 from downriver.capture.emit import guarded
@@ -83,6 +84,7 @@ class ActionPublisher:
         # The finished parts of executions that still run, by the id of the root execution.
         self._parts: dict[int, list[Part]] = {}
         self._marks: dict[str, threading.Event] = {}
+        self._mark_numbers = count(1)
         self._thread = threading.Thread(target=self._run, name="downriver-spark", daemon=True)
 
     def start(self) -> None:
@@ -113,7 +115,7 @@ class ActionPublisher:
         if not self._thread.is_alive():
             return True
         done = threading.Event()
-        mark = f"wait {id(done)}"
+        mark = f"wait {next(self._mark_numbers)}"
         self._marks[mark] = done
         self._listener.mark(mark)
         return done.wait(timeout)

@@ -1,4 +1,4 @@
-"""What was captured of an application, in one line."""
+"""A summary of the captured actions of an application, in one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CaptureSummary:
         self.blind_spots.update(spot.kind for spot in lineage.spots)
 
     def render(self, job: str) -> str:
-        """Return one line: what was captured, where to look, and what was not understood."""
+        """Return one line: the captured actions, the blind spots, and a command that shows them."""
         spots = ", ".join(f"{kind} {count}" for kind, count in sorted(self.blind_spots.items()))
         return (
             f"downriver: {_count(self.writes, 'write')} and {_count(self.reads, 'read')} of "

@@ -1,4 +1,4 @@
-"""What a script knows about tables: schemas, temporary tables, the current database."""
+"""The tables of a script: schemas, temporary tables, the current database."""
 
 from __future__ import annotations
 

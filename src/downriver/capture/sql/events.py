@@ -18,7 +18,13 @@ from downriver.openlineage.facets.column_lineage import (
     render_column_lineage,
     render_job_lineage,
 )
-from downriver.openlineage.facets.custom import BLIND_SPOTS, BlindSpotEntry, render_blind_spots
+from downriver.openlineage.facets.custom import (
+    BLIND_SPOTS,
+    INFERRED,
+    BlindSpotEntry,
+    render_blind_spots,
+    render_inferred,
+)
 from downriver.openlineage.facets.description import DOCUMENTATION, render_description
 from downriver.openlineage.facets.job import (
     JOB_TYPE,
@@ -75,7 +81,7 @@ def render_sql_event(
 
 
 def render_inferred_event(lineage: SqlLineage, about: SqlJob, at: int, name_of: NameOf) -> Event:
-    """Return the event with what SQL in an event of another producer says; it is inferred.
+    """Return an event with the datasets in the SQL of another producer's event.
 
     The job keeps the facets that its producer has sent.
     """
@@ -89,7 +95,7 @@ def render_inferred_event(lineage: SqlLineage, about: SqlJob, at: int, name_of: 
         at,
         inputs=event.wire.inputs or (),
         outputs=event.wire.outputs or (),
-        facets=kept,
+        facets=kept | {INFERRED: render_inferred(SQL)},
     )
 
 

@@ -18,13 +18,15 @@ from downriver.capture.sql.templates.jinja import (
 )
 from downriver.capture.sql.templates.tags import is_template
 from downriver.capture.sql.text.dialect import FALLBACKS, get_dialect, guess_dialect
+from downriver.reading_limits import Refusal, refusal_of, supervised_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sqlglot.dialects.dialect import Dialect
 
-    from downriver.capture.sql.catalog import Schema
+    from downriver.reading_limits import Refusal, refusal_of, supervised_limits
+from downriver.capture.sql.catalog import Schema
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
 _LONGEST_TO_RETRY = 50_000  # characters
@@ -45,9 +47,17 @@ def parse_sql_lineage(
     `schema` maps table names to their columns, as far as they are known, or is a function that
     does. `template` is the context of a Jinja template.
     """
-    budget = Budget(limits or SqlLimits())
-    rendered = render_sql(sql, template or Template(), budget)
-    return read_rendered(rendered, dialect=dialect, schema=schema, budget=budget)
+    refusal = refusal_of(sql)
+    try:
+        if refusal is None:
+            with supervised_limits(sql):
+                budget = Budget(limits or SqlLimits())
+                rendered = render_sql(sql, template or Template(), budget)
+                return read_rendered(rendered, dialect=dialect, schema=schema, budget=budget)
+    except MemoryError:
+        refusal = Refusal.too_large()
+    spot = SqlBlindSpot(refusal.reason.value, refusal.detail)
+    return _summary(dialect or "", dialect is None, [], [spot])
 
 
 def render_sql(sql: str, template: Template, budget: Budget | None = None) -> RenderedTemplate:

@@ -40,7 +40,7 @@ _FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, Assertio
 
 
 class ScriptTables(Protocol):
-    """What is known about tables that exist outside the script."""
+    """The known tables that exist outside the script."""
 
     def columns_of(self, table: TableName) -> Sequence[str] | None:
         """Return the columns of a table in order, None when they are unknown."""

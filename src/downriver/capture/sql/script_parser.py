@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from typing_extensions import assert_never
 
 from downriver.capture.sql.procedures.control_flow import list_pieces
-from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, word_at
+from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, find_word, word_at
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.statements.token_shapes import find_effect, find_export
 from downriver.capture.sql.text.mentions import list_tables, scan_tables
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from downriver.capture.sql.limits import Budget
+    from downriver.columns import TableName
 
 # Tried in this order on a statement that the given dialect cannot parse.
 _OTHER_DIALECTS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
@@ -50,6 +51,8 @@ _MOVES_NO_DATA = frozenset(
         "THROW", "UNCACHE", "UNLOCK", "UNSET", "USE", "VACUUM", "WAITFOR",
     }
 )  # fmt: skip
+_BEFORE_TRIGGER = frozenset({"CREATE", "REPLACE", "CONSTRAINT"})
+_ROUTINE_WORDS = frozenset({"FUNCTION", "PROCEDURE"})
 _BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "FOR", "LOOP", "REPEAT", "LET"})
 _TABLE_OBJECTS = frozenset({"TABLE", "VIEW"})
 
@@ -72,12 +75,14 @@ class ScriptParser:
         self._depth = 0
         self._procedural = False  # after the first block, declarations may be anywhere
         self._routines: set[str] = set()
+        self._triggered: dict[str, TableName] = {}  # by function of a trigger: the table
         self.variables: set[str] = set()  # declared so far, in lower case
 
     def read(self, sql: str) -> Iterator[ScriptStatement]:
         """Yield the statements of a script. A fault in one does not affect the others."""
         text = replace_delimiters(sql)
         tokens, problem = tokenize_leniently(text, self._dialect)
+        self._triggered.update(self._find_triggers(tokens))
         for chunk in split_statements(dot_legacy_names(tokens, self._dialect)):
             for parsed in self._chunk(chunk, text):
                 if problem is not None:
@@ -103,6 +108,10 @@ class ScriptParser:
                 self._routines.add(routine.casefold())
                 self.variables.update(piece.variables)
                 self._procedural |= bool(routine) or word(part[0]) in _BLOCKS
+                table = self._triggered.get(routine.casefold())
+                if table is not None and piece.role is PieceRole.SCRIPT:
+                    text, line = source_text(part[:1], sql), part[0].line
+                    yield ScriptStatement(text, line, kind="CREATE", trigger=table, part=part)
                 for parsed in self._piece(piece, sql):
                     found_any = True
                     yield parsed._replace(
@@ -113,6 +122,18 @@ class ScriptParser:
                 message = "no statement was found in text that names tables"
                 unread = self._unread(part, sql, "unparsed", message)
                 yield unread._replace(routine=routine, part=part)
+
+    def _find_triggers(self, tokens: Sequence[Token]) -> Iterator[tuple[str, TableName]]:
+        """Yield functions that triggers of PostgreSQL run, each with the table of the trigger."""
+        table: TableName | None = None
+        for at, token in enumerate(tokens):
+            if token.token_type == TokenType.SEMICOLON:
+                table = None
+            elif word(token) == "TRIGGER" and word_at(tokens, at - 1) in _BEFORE_TRIGGER:
+                place = find_word(tokens, at, {"ON"})
+                table = name_at(tokens, place + 1, self._dialect)[0]
+            elif table and word(token) == "EXECUTE" and word_at(tokens, at + 1) in _ROUTINE_WORDS:
+                yield ".".join(name_at(tokens, at + 2, self._dialect)[0]).casefold(), table
 
     def _piece(self, piece: CodePiece, sql: str) -> Iterator[ScriptStatement]:
         tokens = list(piece.tokens)
@@ -166,7 +187,7 @@ class ScriptParser:
     def _without_tree(
         self, tokens: list[Token], sql: str, parsed: ScriptStatement | SqlBlindSpot
     ) -> Iterator[ScriptStatement]:
-        """Yield what is known about text that is not a statement, or does not parse."""
+        """Yield the tables in text that is not a statement, or does not parse."""
         first = word(tokens[0])
         if first in _MOVES_NO_DATA or _names_no_table(tokens):
             yield ScriptStatement(source_text(tokens, sql), tokens[0].line, kind=first)

@@ -76,7 +76,7 @@ _NO_COLUMNS = (exp.Alter, exp.Drop, exp.TruncateTable, exp.Copy, exp.LoadData, e
 
 
 class ScriptAccount:
-    """Compares what each part of a script names with what reading it found."""
+    """Compares the names in each part of a script with its lineage."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -185,7 +185,7 @@ def find_lost_tables(
         if key not in defined and not is_field:  # FROM orders o, o.items
             token = tokens[mention.at]
             text = "".join(str(t.text) for t in tokens[mention.at : mention.end])
-            message = f"{text} is named as a table, but not in the lineage"
+            message = f"the table {text} is in the statement, but not in its lineage"
             yield SqlBlindSpot("unaccounted_table", message, token.line, column_of(token))
 
 
@@ -211,7 +211,7 @@ def find_lost_columns(
         if is_field and _key(tokens[at - 2]) in statement.written:
             continue
         if in_tree.have_lost(tokens, at):
-            message = f"{tokens[at].text} is named as a column, but not in the lineage"
+            message = f"the column {tokens[at].text} is in the statement, but not in its lineage"
             yield SqlBlindSpot(
                 "unaccounted_column", message, tokens[at].line, column_of(tokens[at])
             )

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from downriver.model.ids import DatasetId
 
 _LITERAL_OR_LAYOUT = re.compile(
-    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\$\$.*?\$\$|/\*\+.*?\*/)"""
-    r"""|--[^\n]*|/\*.*?\*/|\{\#.*?\#\}|\s+""",
+    r"""('(?:[^'\\]|\\.)*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)|`[^`]*`|\$\$.*?\$\$"""
+    r"""|/\*\+(?:(?!/\*).)*?\*/)"""
+    r"""|--[^\n]*|/\*(?:(?!/\*).)*?\*/|\{\#(?:(?!\{\#).)*?\#\}|\s+""",
     re.DOTALL,
 )
 
 
 def is_same_layout(one: str, other: str) -> bool:
-    """Tell whether two SQL texts differ in nothing but comments and white space."""
+    """Return whether two SQL texts differ in nothing but comments and white space."""
     return _plain(one) == _plain(other)
 
 
@@ -48,7 +49,7 @@ class WriteDefinition(NamedTuple):
 
 
 class DatasetDifference(NamedTuple):
-    """What readers of a dataset would notice: columns gone, renamed, new, other values or rows."""
+    """The difference of a dataset for its readers: columns, values and rows."""
 
     lost: list[str]
     renamed: dict[str, str]
@@ -89,13 +90,13 @@ def _sources(edges: Iterable[CodeEdge]) -> dict[str, frozenset[tuple[str, ...]]]
     for edge in edges:
         if edge.subtype == "SORT":
             continue  # the steps cover it where the order matters
-        told = (str(edge.source), edge.source_field.casefold(), edge.subtype, edge.expression)
-        found.setdefault(edge.target_field.casefold(), set()).add(told)
+        origin = (str(edge.source), edge.source_field.casefold(), edge.subtype, edge.expression)
+        found.setdefault(edge.target_field.casefold(), set()).add(origin)
     return {name: frozenset(made) for name, made in found.items()}
 
 
 def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> DatasetDifference:
-    """Return what is different about the dataset that both fill."""
+    """Return the difference of the dataset that both jobs write."""
     gone = [name for name in base.columns if name not in head.columns]
     if head.open and not base.open:
         gone = [name for name in gone if name in head.without]
@@ -110,10 +111,10 @@ def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> Dataset
             new.remove(heir)
     kept = [name for name in base.columns if name in head.columns]
     changed = {n for n in kept if base.sources.get(n) != head.sources.get(n)}
-    told, rows = _changed_by_steps(base.steps, head.steps)
+    recomputed, rows = _changed_by_steps(base.steps, head.steps)
     others = base.sources.get(EVERY_FIELD) != head.sources.get(EVERY_FIELD)
     rows = rows or (others and not (gone or renamed)) or _is_other_query(base, head)
-    changed |= {name for name in told if name in kept or (base.open and name not in renamed)}
+    changed |= {name for name in recomputed if name in kept or (base.open and name not in renamed)}
     changed -= {*gone, *new}
     return DatasetDifference(
         [base.columns.get(name, name) for name in gone],
@@ -125,7 +126,7 @@ def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> Dataset
 
 
 def _heir(name: str, new: list[str], base: WriteDefinition, head: WriteDefinition) -> str:
-    """Return the new column that is made of just what one that is gone was made of."""
+    """Return the new column that has the same sources as a dropped column."""
     made = base.sources.get(name)
     heirs = [other for other in new if made and head.sources.get(other) == made]
     return heirs[0] if len(heirs) == 1 else ""
@@ -168,7 +169,7 @@ def _followed(
 
 
 def is_same_work(base: CodeJob, head: CodeJob) -> bool:
-    """Tell whether two jobs read and write the same in the same way."""
+    """Return whether two jobs read and write the same in the same way."""
     if set(base.inputs) != set(head.inputs) or set(base.outputs) != set(head.outputs):
         return False
     named = (_named(base), _named(head))

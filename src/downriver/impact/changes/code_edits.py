@@ -13,8 +13,8 @@ from downriver.impact.changes.code_diff import (
     write_definition,
 )
 from downriver.impact.simulate.delta import ResolvedChange
-from downriver.impact.simulate.job_script import JobScript
 from downriver.impact.simulate.process import JobColumnEdge
+from downriver.impact.simulate.script.job_script import JobScript
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Tell whether two paths may be one file, seen from two folders."""
+    """Return whether two paths, relative to different folders, may be the same file."""
     shorter, longer = sorted(
         (tuple(PurePosixPath(path).parts) for path in (one, other)), key=lambda parts: len(parts)
     )
@@ -57,7 +57,7 @@ class QueryEdit(NamedTuple):
 
 
 class CodeEdits(NamedTuple):
-    """What edited code comes to: changes, jobs with their new code, and what is not known."""
+    """The result of edited code: changes, jobs with their new code, and unread parts."""
 
     changes: list[ResolvedChange]
     rewritten: dict[JobKey, Job]
@@ -96,7 +96,7 @@ class _Comparing:
         self.found = CodeEdits([], {}, [], [])
 
     def compare(self, job: CodeJob) -> None:
-        """Find what becomes of one job and of what it fills."""
+        """Find the changes of one job and of the datasets that it writes."""
         now = self._now.get(job.id) or self._heir(job)
         process = find_job(job, self._world)
         if now is not None and is_same_work(job, now):
@@ -157,7 +157,7 @@ class _Comparing:
         self.found.changes.extend(ResolvedChange(change, node) for change in changes)
 
     def _as_changes(self, name: str, node: int, found: DatasetDifference) -> Iterator[Change]:
-        """Yield what changes about columns that anyone could know of."""
+        """Yield the changes of columns that consumers can use."""
         known = {column.casefold() for column in self._world.known_columns(node)}
 
         def is_known(column: str) -> bool:
@@ -179,7 +179,7 @@ class _Comparing:
             yield LogicChange(dataset=name, columns=changed)
 
     def _compare_declared(self, job: CodeJob, now: CodeJob) -> None:
-        """What a property file lists of a table that no job fills, is what that table has."""
+        """The columns that a property file lists for a table without a writer are its schema."""
         after = declared_columns(now)
         for dataset, columns in declared_columns(job).items():
             node = self._world.find_dataset(dataset)
@@ -230,7 +230,7 @@ class _Comparing:
     # What is not known
 
     def note_unread(self) -> None:
-        """Report what could not be read of either commit, and what is newly known at run time."""
+        """Report the unread parts of either commit, and new code with run-time values."""
         for unread in self._base.unread:
             self._unread(unread.path, unread.line, UnreadReason.BASE_UNREAD, unread.detail)
         self.found.unread.extend(self._head.unread)
@@ -248,7 +248,7 @@ class _Comparing:
 
 
 def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
-    """Return names that are in one list and not in another, whatever their case."""
+    """Return names that are in one list and not in another, in any letter case."""
     there = {name.casefold() for name in other}
     return [name for name in dict.fromkeys(one) if name.casefold() not in there]
 

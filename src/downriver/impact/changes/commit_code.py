@@ -21,7 +21,18 @@ from downriver.capture.scan import (
     project_of,
     scan_repository,
 )
-from downriver.impact.changes.dbt_settings import list_edited_sources, list_edited_variables
+from downriver.capture.scan.python.source_files import PythonFile
+from downriver.impact.changes.dbt.settings import list_edited_sources, list_edited_variables
+from downriver.impact.changes.name_uses import (
+    CarriedNames,
+    NameUses,
+    list_calls,
+    list_imports,
+    list_macros,
+    list_parts,
+    macro_names,
+    split_macros,
+)
 from downriver.model.ids import short_name
 from downriver.model.unread import UnreadReason
 
@@ -37,13 +48,14 @@ SCANNED = (".py", ".ipynb", ".yml", ".yaml", ".sqlx", *OTHER_LANGUAGES)
 _PYTHON = (".py", ".ipynb")
 _SQL = (*SQL_SUFFIXES, ".sqlx")
 _STORED = ("model", "snapshot")
-_MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
 _WORD = re.compile(r"\w+")
-_PART = re.compile(r"[^\W_]+")
-_CALL = re.compile(r"\b(\w+)\s*\(")
 _QUOTED = re.compile(r"""['"]([^'"\n]+)['"]""")
-_IMPORT = re.compile(r"^\W*(?:from|import)\s[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_DYNAMIC = re.compile(r"\{%|~|\$\{|%\(|\|\|")  # in SQL: names may be put together from parts
+# In Python: a value from outside the code, which may be the name of a table.
+_FROM_OUTSIDE = re.compile(
+    r"\b(?:argv|argparse|optparse|ArgumentParser|environ|getenv|getResolvedOptions|widgets|click|typer"
+    r"|fire|absl|configparser|ConfigParser|safe_load|toml|tomllib|hydra|OmegaConf|Variable|input)\b"
+    r"|\bjson\.loads?\b"
+)
 _STAR = re.compile(r"(?:select|distinct|,|\.|\bexcept)\s*\*|\bstar\s*\(", re.IGNORECASE)
 _WRITTEN = re.compile(
     r"\b(?:table|view|into|overwrite|update)\s+(?:if\s+not\s+exists\s+)?[\"`\[]?([\w.\"`\[\]-]+)",
@@ -69,11 +81,12 @@ class CommitCode:
         self.files = [*repository.files(), *repository.files(LANGUAGE_SUFFIXES)]
         self._known = frozenset(self.files)
         self._texts: dict[str, str] = {}
-        self._words: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._uses: dict[str, NameUses] = {}
+        self._filled: dict[str, set[str]] = {}
         self.projects = find_projects(repository, self.files, names.dialect)
         self.macro_names = {
             name for project in self.projects for text in project.macros
-            for name in _MACRO.findall(text)
+            for name in list_macros(text)
         }  # fmt: skip
         self._kinds: dict[str, str | None] = {}
         self.macro_files = {
@@ -82,11 +95,11 @@ class CommitCode:
 
     @property
     def namespace(self) -> str:
-        """The namespace of what this code defines."""
+        """The namespace of the jobs that this code defines."""
         return self._names.namespace
 
     def has(self, path: str) -> bool:
-        """Tell whether a scan of this commit reads a file."""
+        """Return whether a scan of this commit reads a file."""
         return path in self._known
 
     def text(self, path: str) -> str:
@@ -103,9 +116,17 @@ class CommitCode:
         result = ScanResult(files=0)
         if only:
             result = scan_repository(self._repository, self._names, only=only)
+            result.unread = [self._weakened(unread) for unread in result.unread]
         for path in other:
             result.unread += check_language(path, self.text(path))
         return result
+
+    def _weakened(self, unread: Unread) -> Unread:
+        """Return that Python which does not parse alters no table, if no word in it is of data."""
+        is_python = unread.reason is UnreadReason.PYTHON_SYNTAX and unread.path.endswith(".py")
+        if is_python and not PythonFile(unread.path, self.text(unread.path)).concerns_data:
+            return replace(unread, reason=UnreadReason.DYNAMIC_CODE)
+        return unread
 
     def _kind(self, path: str) -> str | None:
         if path not in self._kinds:
@@ -116,9 +137,9 @@ class CommitCode:
     # Files that use an edited file
 
     def uses_macros(self, pair: FilePair) -> bool:
-        """Tell whether a template calls a macro of the project."""
+        """Return whether a template calls a macro of the project."""
         text = f"{pair.base or ''} {pair.head or ''}"
-        return pair.is_type(".sql") and "{" in text and bool(_called(text) & self.macro_names)
+        return pair.is_type(".sql") and "{" in text and bool(list_calls(text) & self.macro_names)
 
     def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
         """Yield the files that use edited ones: they may mean something else now."""
@@ -127,8 +148,8 @@ class CommitCode:
         names = self._edited_names(pairs)
         for project in self.projects if macros or names else ():
             for text in project.macros:
-                if _called(text) & macros or _quoted(text) & names:
-                    macros |= set(_MACRO.findall(text))
+                if list_calls(text) & macros or _quoted(text) & names:
+                    macros |= list_macros(text)
         edited = {pair.path for pair in pairs}
         for path in self.files if modules or macros or names else ():
             if path not in edited and self._is_using(path, modules, macros, names):
@@ -136,15 +157,15 @@ class CommitCode:
 
     def _is_using(self, path: str, modules: set[str], macros: set[str], names: set[str]) -> bool:
         if modules and path.endswith(_PYTHON):
-            return bool(_imported(self.text(path)) & modules)
+            return bool(list_imports(self.text(path)) & modules)
         if (macros or names) and path.endswith(".sql") and path not in self.macro_files:
             text = self.text(path)
-            return bool(_called(text) & macros or _quoted(text) & names)
+            return bool(list_calls(text) & macros or _quoted(text) & names)
         return False
 
     def _edited_macros(self, pairs: Sequence[FilePair]) -> set[str]:
         texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
-        return {name for text in texts for name in _MACRO.findall(text)}
+        return {name for text in texts for name in list_macros(text)}
 
     def _edited_names(self, pairs: Sequence[FilePair]) -> set[str]:
         """Return the variables and source tables that edited YAML files define in another way."""
@@ -166,7 +187,10 @@ class CommitCode:
             return {name.casefold() for name in self._model_names(path)}
         if path in self.macro_files or not path.endswith((*_SQL, *_PYTHON)):
             return set()
-        return {short_name(d.name) for job in self.scan([path]).jobs for d in job.outputs}
+        if path not in self._filled:
+            jobs = self.scan([path]).jobs
+            self._filled[path] = {short_name(d.name).casefold() for j in jobs for d in j.outputs}
+        return self._filled[path]
 
     def _model_names(self, path: str) -> set[str]:
         """Return the name of a dbt model in `ref`, and the short name of its table."""
@@ -177,61 +201,123 @@ class CommitCode:
     def downstream(self, tables: Iterable[str], paths: Iterable[str]) -> set[str]:
         """Return the files that may read these tables or what these files fill, at any distance.
 
-        Files are matched by the words in them: more may be returned, but none is missed whose code
+        Files are matched by the names in them: more may be returned, but none is missed whose code
         names what it reads.
         """
         found = set(paths) & self._known
-        wanted = {name.casefold() for name in tables}
-        for path in found:
-            wanted |= self.outputs(path)
-        done: set[str] = set()
-        while wanted - done:
-            new = wanted - done
+        outputs = (name for path in found for name in self.outputs(path))
+        wanted = CarriedNames(frozenset(name.casefold() for name in (*tables, *outputs)))
+        done = CarriedNames()
+        while any(new := wanted.minus(done)):
             done |= new
-            parts = {name: frozenset(_PART.findall(name)) for name in new}
+            wanted |= CarriedNames(self._variables_with(new.tables))
+            parts = [list_parts(name) for name in new.tables]
             for path in self.files:
-                if path not in found and self._mentions(path, new, parts):
+                if path in found and path not in self.macro_files:
+                    continue
+                carried = self._carried_by(path, new, parts)
+                if carried is not None:
                     found.add(path)
-                    wanted |= self._carried_by(path)
+                    wanted |= carried
         return found
 
-    def _carried_by(self, path: str) -> set[str]:
-        """Return the names under which other files use what this file reads."""
+    def _variables_with(self, tables: frozenset[str]) -> frozenset[str]:
+        """Return the variables of dbt projects whose values name one of these tables."""
+        return frozenset(
+            name for name, words in self._words_of_variables.items() if not tables.isdisjoint(words)
+        )
+
+    @cached_property
+    def _words_of_variables(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for project in self.projects:
+            for name, value in project.variables.items():
+                words = _WORD.findall(str(value).casefold())
+                found.setdefault(name.casefold(), set()).update(words)
+        return found
+
+    def _carried_by(
+        self, path: str, names: CarriedNames, parts: list[frozenset[str]]
+    ) -> CarriedNames | None:
+        """Return the names under which other files use what this file reads; None: it does not."""
         if path in self.macro_files:
-            return {name.casefold() for name in _MACRO.findall(self.text(path))}
-        filled = self.outputs(path)
-        if path.endswith(".py") and not filled:
-            filled = {PurePosixPath(path).stem.casefold()}  # a module of constants or functions
-        return filled
+            macros = {
+                name
+                for macro, uses in self._macros.get(path, {}).items()
+                if uses.mentions(names, parts, self._fragments_of_macros(uses))
+                for name in macro_names(macro)
+            }
+            return CarriedNames(macros=frozenset(macros)) if macros else None
+        uses = self._uses_of(path)
+        if not uses.mentions(names, parts, self._fragments_of_macros(uses)):
+            return None
+        filled = frozenset(self.outputs(path))
+        if path.endswith(".py") and not filled:  # a module of constants or functions
+            file = PurePosixPath(path)
+            module = file.parent.name if file.stem == "__init__" else file.stem
+            return CarriedNames(modules=frozenset({module.casefold()}))
+        return CarriedNames(filled)
 
-    def _mentions(self, path: str, names: set[str], parts: dict[str, frozenset[str]]) -> bool:
-        words, pieces = self._words_of(path)
-        if not words.isdisjoint(names):
-            return True
-        return bool(pieces) and any(part and part <= pieces for part in parts.values())
+    def _uses_of(self, path: str) -> NameUses:
+        if path not in self._uses:
+            self._uses[path] = NameUses(path, self.text(path))
+        return self._uses[path]
 
-    def _words_of(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the words of a file, and their parts where its code may put names together."""
-        if path not in self._words:
-            text = self.text(path).casefold()
-            words = frozenset(_WORD.findall(text))
-            is_dynamic = path.endswith(_PYTHON) or (
-                path.endswith(".sql") and _DYNAMIC.search(text) is not None
-            )
-            pieces = frozenset(_PART.findall(text)) if is_dynamic else frozenset()
-            self._words[path] = (words, pieces)
-        return self._words[path]
+    @cached_property
+    def _macros(self) -> dict[str, dict[str, NameUses]]:
+        """The names that each macro uses, by the path of its file and by its name."""
+        return {
+            path: {
+                name.casefold(): NameUses(path, text)
+                for name, text in split_macros(self.text(path)).items()
+            }
+            for path in self.macro_files
+        }
 
-    def upstream(self, paths: Iterable[str], texts: Iterable[str] = ()) -> set[str]:
-        """Return the files that define the columns which these files, or other texts, read.
+    @cached_property
+    def _computing_macros(self) -> dict[str, frozenset[str]]:
+        """The parts of names in macros that compute what they refer to, by name of the macro."""
+        return {
+            name: uses.fragments
+            for macros in self._macros.values()
+            for macro, uses in macros.items()
+            if uses.has_computed_resources
+            for name in macro_names(macro)
+        }
 
-        That is the file of each table they name, and, behind a `*`, the files before it.
+    def _fragments_of_macros(self, uses: NameUses) -> frozenset[str]:
+        """Return the parts that called macros may add to an argument to get a name."""
+        called = uses.calls & self._computing_macros.keys()
+        return frozenset().union(*(self._computing_macros[name] for name in called))
+
+    def parameterized(self) -> set[str]:
+        """Return the Python files that may get the names of their tables from outside.
+
+        These are files that read arguments, the environment or settings, and those that import one.
+        """
+        found = {
+            path
+            for path in self.files
+            if path.endswith(_PYTHON) and _FROM_OUTSIDE.search(self.text(path))
+        }
+        modules = {PurePosixPath(path).stem for path in found}
+        return found | {
+            path
+            for path in self.files
+            if path.endswith(_PYTHON) and not modules.isdisjoint(list_imports(self.text(path)))
+        }
+
+    def upstream(self, paths: Iterable[str], edited: Iterable[tuple[str, str]] = ()) -> set[str]:
+        """Return the files that define the columns which these files read.
+
+        `edited` are path and text of files of another commit. The files are those of each table
+        they name, and, behind a `*`, the files before it.
         """
         found = {
             origin
-            for text in texts
-            for word in _WORD.findall(text)
-            for origin in self._written.get(word.casefold(), ())
+            for path, text in edited
+            for name in NameUses(path, text).tables
+            for origin in self._written.get(name, ())
         }
         todo = [path for path in {*paths, *found} if path in self._known]
         read = set(todo)
@@ -247,7 +333,7 @@ class CommitCode:
         text = self.text(path)
         names = {name.casefold() for name in list_refs(text)}
         if self._kind(path) is None and path.endswith((*_SQL, *_PYTHON)):
-            names |= self._words_of(path)[0] & self._written.keys()
+            names |= self._uses_of(path).tables & self._written.keys()
         return {origin for name in names for origin in self._written.get(name, ())} - {path}
 
     @cached_property
@@ -275,12 +361,3 @@ class CommitCode:
 def _quoted(text: str) -> set[str]:
     """Return the words in quotes, as arguments of `var` and `source` are."""
     return set(_QUOTED.findall(text))
-
-
-def _called(text: str) -> set[str]:
-    return set(_CALL.findall(text))
-
-
-def _imported(text: str) -> set[str]:
-    """Return every word of the imports of a module."""
-    return {word for found in _IMPORT.findall(text) for word in _WORD.findall(found)}

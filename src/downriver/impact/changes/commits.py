@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.capture.code import SourceRevision, find_revision
 from downriver.capture.scan import LANGUAGE_SUFFIXES, SUFFIXES
 from downriver.errors import InvalidRequestError
-from downriver.impact.changes.build_output import (
+from downriver.impact.changes.dbt.build_output import (
     DBT_PROJECT,
     copy_packages,
     find_artifact_folders,
@@ -55,7 +55,7 @@ _PROSE = frozenset(
 
 
 class CommitTrees(NamedTuple):
-    """The folders in which the code of two commits lies, and which commits these are.
+    """The folders with the code of two commits, and the ids of the commits.
 
     `revision` is the repository with the base commit; an empty `head_commit` is the working tree.
     """
@@ -75,7 +75,7 @@ class FilePair(NamedTuple):
     head: str | None
 
     def is_type(self, *endings: str) -> bool:
-        """Tell whether the file has one of these endings, in any case."""
+        """Return whether the file has one of these endings, in any case."""
         return self.path.lower().endswith(endings)
 
 
@@ -199,7 +199,10 @@ def _why_unread(text: DecodedText | None, is_read: bool) -> UnreadReason | None:
 
 @contextmanager
 def open_trees(folder: Path, base: str, head: str | None) -> Iterator[CommitTrees]:
-    """Lay out the code of two commits side by side; without `head`, the second is as it stands."""
+    """Write the code of two commits into two folders.
+
+    Without `head`, the second is the working tree.
+    """
     root = find_root(folder)
     commits = [_commit(folder, base), *([_commit(folder, head)] if head else [])]
     builds = _build_folders(root, commits)
@@ -265,7 +268,7 @@ def _files_of(root: Path, commit: str) -> dict[str, bytes]:
 
 
 def _is_seed(path: str) -> bool:
-    """Tell whether a file may be a dbt seed: its name is needed, and not its rows."""
+    """Return whether a file may be a dbt seed. Only the name of a seed is needed."""
     return path.lower().endswith(_SEED)
 
 
@@ -283,7 +286,7 @@ def _working_files(root: Path) -> dict[str, bytes]:
 
 
 def _lay_out(files: dict[str, bytes], builds: Sequence[str], into: Path) -> None:
-    """Write code into a folder of its own, except what dbt has built."""
+    """Write code into a separate folder, without the build output of dbt."""
     into.mkdir()
     for path, data in files.items():
         if not is_in_folders(path, builds):
@@ -352,11 +355,11 @@ def _relation(root: Path, stored: str, base: str, head: str) -> tuple[StoredComm
 
 def _commit(folder: Path, name: str) -> str:
     if name.startswith("-"):
-        raise InvalidRequestError("--base", f"{name!r} is no commit")
+        raise InvalidRequestError("--base", f"{name!r} is not a commit")
     try:
         return _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
     except InvalidRequestError as exc:
-        raise InvalidRequestError("--base", f"{name!r} is no commit of this repository") from exc
+        raise InvalidRequestError("--base", f"{name!r} is not a commit of this repository") from exc
 
 
 def _working(file: Path) -> bytes | None:
@@ -399,6 +402,6 @@ def _run(folder: Path, arguments: list[str], given: bytes) -> bytes:
     except FileNotFoundError as exc:
         raise InvalidRequestError("--base", "needs git, which is not installed") from exc
     except subprocess.CalledProcessError as exc:
-        said = exc.stderr.decode("utf-8", errors="replace").strip() or "git failed"
-        raise InvalidRequestError("--base", said) from exc
+        message = exc.stderr.decode("utf-8", errors="replace").strip() or "git failed"
+        raise InvalidRequestError("--base", message) from exc
     return done.stdout

@@ -9,9 +9,9 @@ from downriver.capture.scan import ScanCatalog, ScanResult, scan_text
 from downriver.impact.changes.code_diff import is_same_layout
 from downriver.impact.changes.commit_code import OTHER_LANGUAGES, SCANNED, check_language
 from downriver.impact.changes.commits import FilePair
-from downriver.impact.changes.dbt_files import compare_dbt_files
-from downriver.impact.changes.dbt_names import find_broken_references
-from downriver.impact.changes.dbt_settings import NO_SETTINGS, compare_settings
+from downriver.impact.changes.dbt.files import compare_dbt_files
+from downriver.impact.changes.dbt.names import find_broken_references
+from downriver.impact.changes.dbt.settings import NO_SETTINGS, compare_settings
 from downriver.impact.changes.opaque_edits import find_opaque_edits
 from downriver.model.unread import Unread, UnreadReason
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from downriver.impact.changes.commit_code import CommitCode
-    from downriver.impact.changes.dbt_names import BrokenReference
-    from downriver.impact.changes.dbt_settings import SettingEdits
+    from downriver.impact.changes.dbt.names import BrokenReference
+    from downriver.impact.changes.dbt.settings import SettingEdits
     from downriver.model.ids import DatasetId
 
 
@@ -35,7 +35,7 @@ class EditedCode(NamedTuple):
     settings: SettingEdits = NO_SETTINGS
     broken: Sequence[BrokenReference] = ()
     definitions: Sequence[DatasetId] = ()
-    options_only: frozenset[str] = frozenset()  # models of which only the `config` call is edited
+    options_only: frozenset[str] = frozenset()  # models with an edit only in the `config` call
 
     @property
     def paths(self) -> set[str]:
@@ -115,7 +115,10 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
 
 
 def has_same_query(pair: FilePair) -> bool:
-    """Tell whether only the `config` call of a model is edited; its options are compared apart."""
+    """Return whether only the `config` call of a model is edited.
+
+    Options are compared separately.
+    """
     if pair.base is None or pair.head is None:
         return False
     return is_same_layout(*(strip_config_calls(text) for text in (pair.base, pair.head)))
@@ -134,7 +137,7 @@ def _queries(pairs: Sequence[FilePair]) -> list[FilePair]:
 
 
 class _RenderedModels(NamedTuple):
-    """Models whose rendered SQL differs, and those of which an unknown part may differ."""
+    """Models whose rendered SQL differs, and models with an unknown part that may differ."""
 
     pairs: list[FilePair]
     unread: list[Unread]
@@ -151,7 +154,7 @@ def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
             found.pairs.append(FilePair(path, *texts))
         spot = next((s for s in (after.spots if after else ()) if s.kind == "template"), None)
         if spot is not None and texts[0] == texts[1]:
-            detail = f"it uses what is edited, and a part is not rendered: {spot.message}"
+            detail = f"it uses edited code, and a part of it could not be rendered: {spot.message}"
             reason = UnreadReason.DYNAMIC_CODE
             found.unread.append(Unread(path=path, line=spot.line, reason=reason, detail=detail))
     return found

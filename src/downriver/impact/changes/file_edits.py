@@ -17,12 +17,17 @@ from downriver.impact.changes.code_edits import (
     is_same_file,
     list_edited_jobs,
 )
-from downriver.impact.changes.ddl import DdlReading, LocatedChange, read_ddl
-from downriver.impact.changes.ddl_effect import mentions_ddl
-from downriver.impact.changes.migration_code import read_other, read_python
-from downriver.impact.simulate.bound_script import BoundScript
+from downriver.impact.changes.migrations.ddl import DdlReading, read_ddl
+from downriver.impact.changes.migrations.ddl_effect import mentions_ddl
+from downriver.impact.changes.migrations.migration_code import read_other, read_python
+from downriver.impact.changes.migrations.table_definitions import (
+    DefinitionEdit,
+    LocatedChange,
+    compare_definitions,
+)
 from downriver.impact.simulate.delta import Delta, DeltaKind, ResolvedChange
-from downriver.impact.simulate.job_script import JobScript
+from downriver.impact.simulate.script.bound_script import BoundScript
+from downriver.impact.simulate.script.job_script import JobScript
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from downriver.impact.changes.commits import FilePair
-    from downriver.impact.changes.dbt_names import BrokenReference
+    from downriver.impact.changes.dbt.names import BrokenReference
     from downriver.impact.changes.edited_code import EditedCode
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.process import Job, JobKey
@@ -91,15 +96,16 @@ class ScriptEdit(NamedTuple):
     is_indirect: bool = False  # its own file is not edited, but a macro or setting it uses
 
     def reading(self, world: SimulationCatalog) -> BoundScript:
-        """Return what the SQL says before the edit."""
+        """Return the meaning of the SQL before the edit."""
         return BoundScript(self.process._replace(script=self.base), self.base, world)
 
 
 class FileEdits(NamedTuple):
-    """What the files of two commits come to: edited processes, changes, and what was not read.
+    """The result of the files of two commits: edited processes, changes, and unread parts.
 
     `replaced` are tables that a file creates again: a change only where the catalog has them.
-    `errors` are the jobs that dbt can no longer compile.
+    `errors` are the jobs that dbt can no longer compile. `definitions` are the tables whose columns
+    the files list.
     """
 
     by_process: dict[JobKey, ScriptEdit]
@@ -109,6 +115,18 @@ class FileEdits(NamedTuple):
     proposed: list[ResolvedChange]
     rewritten: dict[JobKey, Job]
     errors: dict[JobKey, BrokenReference]
+    definitions: list[DefinitionEdit]
+
+    @classmethod
+    def empty(cls, unread: Iterable[Unread] = ()) -> FileEdits:
+        """Return edits to be added to."""
+        return cls({}, [], [], list(unread), [], {}, {}, [])
+
+    def take_ddl(self, ddl: DdlReading) -> None:
+        """Add what a file alters, and the tables that it defines."""
+        self.changes.extend(ddl.changes)
+        self.replaced.extend(ddl.replaced)
+        self.definitions.append(ddl.definitions)
 
 
 def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: EditedCode) -> FileEdits:
@@ -116,7 +134,7 @@ def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: Edited
 
     SQL is compared query by query; `code` is what the scanner read in all other code.
     """
-    found = FileEdits({}, [], [], list(code.unread), [], {}, {})
+    found = FileEdits.empty(code.unread)
     pairs = list(pairs)
     edited = {pair.path for pair in pairs}
     for pair, old_path in _with_moves(code.queries):
@@ -127,6 +145,7 @@ def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: Edited
             _take_unknown(pair, found)
     for pair in pairs:
         _take_other(pair, code, world, found)
+    found.changes.extend(compare_definitions(found.definitions))
     _take_code(compare_code(code.base, code.head, world), found)
     _take_settings(code, world, found)
     _take_broken(code, world, found)
@@ -206,14 +225,13 @@ def _take(pair: FilePair, process: Job, found: FileEdits, *, is_indirect: bool) 
     found.by_process[process.key] = ScriptEdit(
         process._replace(path=pair.path, code=None), base, head, is_indirect=is_indirect
     )
-    found.changes.extend(_read_sql(pair, named, found).changes)
+    ddl = _read_sql(pair, named, found)
+    found.take_ddl(ddl._replace(replaced=[]))  # the tables that a job replaces are its outputs
 
 
 def _take_unknown(pair: FilePair, found: FileEdits) -> None:
     """A file that is no job's code may be a migration."""
-    ddl = _read_sql(pair, None, found)
-    found.changes.extend(ddl.changes)
-    found.replaced.extend(ddl.replaced)
+    found.take_ddl(_read_sql(pair, None, found))
     if pair.base is not None:
         reason = UnreadReason.UNKNOWN_JOB
         detail = "no job in the catalog has this code"
@@ -232,7 +250,7 @@ def _read_sql(pair: FilePair, dialect: str | None, found: FileEdits) -> DdlReadi
 
 
 def _weakened(unread: Unread, text: str) -> Unread:
-    """A query of which a template leaves parts open alters no table."""
+    """A query with unknown template parts does not alter a table."""
     is_query = "select" in text.casefold() and not mentions_ddl(text)
     if unread.reason is UnreadReason.TEMPLATE and is_query:
         return msgspec.structs.replace(unread, reason=UnreadReason.DYNAMIC_CODE)
@@ -273,8 +291,7 @@ def _take_migration_code(pair: FilePair, found: FileEdits) -> None:
     base, head = (_python_of(pair, text) for text in (pair.base, pair.head))
     if head is not None:
         ddl = read_python(pair.path, base, head)
-        found.changes.extend(ddl.changes)
-        found.replaced.extend(ddl.replaced)
+        found.take_ddl(ddl)
         found.unread.extend(ddl.unread)
 
 
@@ -306,16 +323,16 @@ def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
     jobs = list_edited_jobs(code.base, code.head)
     names = [dataset.name for job in jobs for dataset in job.outputs]
     names += [reference.dataset.name for job in jobs for reference in job.references]
+    found = FileEdits.empty()
     for pair in pairs:
         if pair.is_type(".csv"):
             names.append(PurePosixPath(pair.path).stem)
-            continue
-        found = FileEdits({}, [], [], [], [], {}, {})
-        if pair.is_type(".py", ".ipynb"):
+        elif pair.is_type(".py", ".ipynb"):
             _take_migration_code(pair, found)
         elif pair.is_type(".sql", *_SQL_LIKE) and pair not in code.macros:
             _take_unknown(pair, found)
-        names += [located.change.dataset for located in (*found.changes, *found.replaced)]
+    located = (*found.changes, *found.replaced, *compare_definitions(found.definitions))
+    names += [one.change.dataset for one in located]
     names += [dataset.name for dataset in code.definitions]
     return {short_name(name) for name in names}
 
@@ -331,7 +348,7 @@ def _jobs(path: str, world: SimulationCatalog) -> Iterator[Job]:
 
 
 def changes_from_delta(dataset: str, delta: Delta) -> Iterator[Change]:
-    """Return a difference between two states of a dataset as changes people know."""
+    """Return a difference between two states of a dataset as a list of changes."""
     if delta.gone is not None:
         yield TableDrop(dataset=dataset)
     changed = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from downriver.impact.changes.commit_code import CommitCode
     from downriver.impact.changes.commits import FilePair
 
-# What only dbt knows when it runs: the warehouse, its flags, results of queries.
+# Names with values that dbt has only at run time: the warehouse, its flags, results of queries.
 _AT_RUN_TIME = re.compile(
     r"\b(target|adapter|flags|graph|run_query|load_result|statement|env_var|invocation_id)\b"
 )
@@ -57,7 +57,7 @@ def find_opaque_edits(pairs: Sequence[FilePair], sides: Sequence[CommitCode]) ->
 
 
 def _opaque_tag(pair: FilePair, known: Collection[str]) -> tuple[int, str] | None:
-    """Return the place and the effect of an edited tag that depends on what is not known."""
+    """Return the place and the effect of an edited tag that depends on an unknown value."""
     before = {_plain(tag) for tag in _TAG.findall(blank_jinja_comments(pair.base or ""))}
     source = pair.head or ""
     for tag in _TAG.finditer(blank_jinja_comments(source)):
@@ -70,7 +70,10 @@ def _opaque_tag(pair: FilePair, known: Collection[str]) -> tuple[int, str] | Non
                 return line, f"the edit changes a call of {called}, whose result is unknown"
         at_run_time = _AT_RUN_TIME.search(tag[0])
         if at_run_time is not None:
-            return line, f"the edited tag depends on {at_run_time[1]}, which only a run knows"
+            return (
+                line,
+                f"the edited tag depends on {at_run_time[1]}, which is known only at run time",
+            )
     return None
 
 
@@ -108,7 +111,7 @@ def _macros(source: str | None) -> dict[str, tuple[str, str, int]]:
 
 
 def _is_called(name: str, side: CommitCode) -> bool:
-    """Tell whether a model, test, hook or another macro names a macro."""
+    """Return whether a model, test, hook or another macro names a macro."""
     called = re.compile(rf"(?<!macro ){re.escape(name.removeprefix('default__'))}\b")
     return any(
         called.search(side.text(path))

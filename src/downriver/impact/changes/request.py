@@ -26,7 +26,7 @@ def _parse(item: Any, dataset: str, field: str) -> Change:
     if not isinstance(item, dict) or item.get("type") not in CHANGE_TYPES:
         given = item.get("type") if isinstance(item, dict) else item
         raise InvalidRequestError(
-            field, f"{given!r} is no type of change; it is one of {', '.join(CHANGE_TYPES)}"
+            field, f"{given!r} is not a type of change; use one of {', '.join(CHANGE_TYPES)}"
         )
     try:
         change: Change = msgspec.convert(item, Change)
@@ -34,7 +34,7 @@ def _parse(item: Any, dataset: str, field: str) -> Change:
         raise InvalidRequestError(field, str(exc)) from exc
     named = change if change.dataset else with_dataset(change, dataset)
     if not named.dataset:
-        raise InvalidRequestError(field, "names no dataset")
+        raise InvalidRequestError(field, "has no dataset")
     for part in ("column", "to"):
         if part in item and not str(getattr(named, part, "x")).strip():
             raise InvalidRequestError(field, f"{part} is empty")
@@ -56,7 +56,7 @@ def read_changes_file(path: Path) -> list[Change]:
 
 
 def read_yaml(path: Path, field: str) -> Any:
-    """Return what a YAML or JSON file says."""
+    """Return the content of a YAML or JSON file."""
     try:
         return load_values(path.read_text("utf-8"))
     except OSError as exc:
@@ -127,5 +127,5 @@ def _column_change(request: ImpactRequest, kind: str, column: str | None) -> dic
             "to": request.to,
         }
     raise InvalidRequestError(
-        "change_type", f"say what becomes of {column}: give to, data_type or nullable"
+        "change_type", f"describe the change of {column}: give to, data_type or nullable"
     )

@@ -61,7 +61,7 @@ def _apply(file: _FileDiff, text: str) -> str:
         if start is None:
             place = f"{file.before or file.after}:{hunk.start + 1}"
             raise InvalidRequestError(
-                "diff", f"does not fit the server's repository at {place}; it has other text there"
+                "diff", f"does not match the text of the server's repository at {place}"
             )
         parts += lines[at:start]
         parts += hunk.after

@@ -9,16 +9,16 @@ import msgspec
 from sqlglot import exp
 
 from downriver.impact.fix.text_edits import TextEdit
-from downriver.impact.simulate.bound_script import identifier_of
+from downriver.impact.simulate.script.bound_script import identifier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from downriver.impact.simulate.job_script import JobScript
+    from downriver.impact.simulate.script.job_script import JobScript
     from downriver.model.verdicts import ImpactRequest
 
-# Folders of what was built or installed: nothing there is written by hand.
+# Folders of build output and installed packages. They contain no source code.
 _NOT_OURS = frozenset({"node_modules", "target", "dbt_packages", "venv", "site-packages"})
 
 
@@ -68,10 +68,14 @@ class UploadedFiles:
 
 
 def find_yaml_mentions(code: SourceFiles, request: ImpactRequest) -> dict[str, str]:
-    """Return the YAML files in which a word of a change stands: only they can describe it."""
-    said = set(re.findall(r"\w+", " ".join(_texts(msgspec.to_builtins(request)))))
+    """Return the YAML files that contain a word of a change. Other files cannot describe it."""
+    requested_words = set(re.findall(r"\w+", " ".join(_texts(msgspec.to_builtins(request)))))
     texts = {path: code.read(path) or "" for path in code.list_yaml()}
-    return {path: text for path, text in texts.items() if said & set(re.findall(r"\w+", text))}
+    return {
+        path: text
+        for path, text in texts.items()
+        if requested_words & set(re.findall(r"\w+", text))
+    }
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -129,7 +133,10 @@ def _spelled(written: str, new: str) -> str:
 
 
 def locate_in_file(script: JobScript, name: exp.Expression) -> TextEdit | None:
-    """Return where a name stands in the file; in a template, the same one in a row of its kind."""
+    """Return the position of a name in the file.
+
+    In a template, the same occurrence is found by count.
+    """
     start, end = name.meta.get("start"), name.meta.get("end")
     if start is None or end is None:
         return None

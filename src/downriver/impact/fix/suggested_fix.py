@@ -12,16 +12,15 @@ from downriver.impact.fix.source_files import cast_edits, patch_python, rename_e
 from downriver.impact.fix.text_edits import apply_edits, unified_diff
 from downriver.impact.fix.yaml_edits import list_mentions, patch_yaml
 from downriver.impact.propagate import Propagation, propagate_changes
-from downriver.impact.simulate.bound_script import BoundScript, BoundTables
 from downriver.impact.simulate.delta import Delta, DeltaKind, initial_deltas
-from downriver.impact.simulate.job_script import JobScript
+from downriver.impact.simulate.script.bound_script import BoundScript, BoundTables
+from downriver.impact.simulate.script.job_script import JobScript
 from downriver.model.answers import MappingStruct
-from downriver.model.changes import ColumnDrop, ColumnRename
+from downriver.model.changes import ColumnDrop, ColumnRename, Outcome
 from downriver.model.verdicts import (
     EffectSeverity,
     EntityMention,
     Impact,
-    Outcome,
     Reference,
     SentenceParts,
     join_parts,
@@ -83,10 +82,10 @@ class ManualStep(msgspec.Struct, kw_only=True):
 
 
 class Fix(MappingStruct, kw_only=True):
-    """Patches, what is left to people, and the steps to make the change without a break.
+    """Patches, manual steps, and the plan for the change without downtime.
 
-    `verified`: with all patches applied, the simulated impact is empty. `absent` are the files
-    that would have been looked into, had they been there.
+    `verified`: with all patches applied, the simulated impact is empty. `absent` are the files that
+    were needed but not found.
     """
 
     changes: list[str]
@@ -175,7 +174,7 @@ class _Fixing:
     def _patch_sql(self, effect: Effect, process: Job) -> bool:
         edit = self._edits.get(process.key) or self._open(process)
         if edit is None:
-            self._lost[effect.consumer] = f"its file {process.path or ''!r} is not here"
+            self._lost[effect.consumer] = f"its file {process.path or ''!r} was not found"
             return False
         text = apply_edits(edit.head.sql, self._replacements(edit))
         if text == edit.head.sql:
@@ -290,7 +289,7 @@ class _Fixing:
                     diff = unified_diff(path, before, after)
                     yield FilePatch(path=path, consumer=path, diff=diff, verified=False)
 
-    # What people decide
+    # Manual steps
 
     def _yaml_steps(self) -> Iterator[ManualStep]:
         """List the lines of YAML that name a renamed or dropped column and are not patched."""
@@ -345,7 +344,7 @@ def _is_patchable(effect: Effect) -> bool:
 
 
 def _reads_table(node: exp.Expression, reading: BoundScript, dataset: int) -> bool:
-    """Tell whether a reference stands in the query that reads the table itself."""
+    """Return whether a reference is in the query that reads the table itself."""
     select = node.find_ancestor(exp.Select)
     if select is None:
         return False

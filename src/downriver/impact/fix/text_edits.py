@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class TextEdit(NamedTuple):
-    """A stretch of text and what comes in its place."""
+    """A range of text and its replacement."""
 
     start: int
     end: int

@@ -100,7 +100,7 @@ class _Rename(NamedTuple):
     new: str
 
     def is_table(self, node: yaml.Node | None) -> bool:
-        """Tell whether a value is the table: by name, by `ref` or by `source`."""
+        """Return whether a value is the table: by name, by `ref` or by `source`."""
         return _is_table(node, self.table.casefold())
 
     def name(self, node: yaml.Node | None) -> Iterator[TextEdit]:
@@ -137,7 +137,7 @@ def _edits(text: str, rename: _Rename) -> list[TextEdit]:
     try:
         documents = compose_documents(text)
     except YamlError:
-        return []  # with Jinja in it, or broken: left to people
+        return []  # contains Jinja or does not parse: a manual step
     return [edit for document in documents for edit in _walk(document, text, rename)]
 
 
@@ -241,7 +241,7 @@ def _semantic_model(
 
 
 def _expression(name: yaml.Node, rename: _Rename) -> Iterator[TextEdit]:
-    """Keep the name that others use, and let it read the new column."""
+    """Keep the name that consumers use, and read the new column."""
     end = name.end_mark.index
     indent = " " * (name.start_mark.column - len("name: "))
     yield TextEdit(end, end, f"\n{indent}expr: {rename.new}")

@@ -23,7 +23,11 @@ class PolicyRule(msgspec.Struct, kw_only=True):
 
 # Of each rule: the setting that has its decision, and when it applies.
 _RULES: dict[str, tuple[str, str]] = {
-    "breaking_consumers": ("breaking", "A consumer ends in an error."),
+    "breaking_consumers": ("breaking", "A consumer fails."),
+    "unpredicted_failures": (
+        "breaking",
+        "With --verify: a model cannot be built with the change, which was not predicted.",
+    ),
     "unproven_consumers": (
         "unknown_consumers",
         "A consumer reads the dataset, and the columns that it uses are unknown.",
@@ -38,10 +42,14 @@ _RULES: dict[str, tuple[str, str]] = {
         "",
         "A dataset or consumer has a tag of `protected_tags`: {protected_tags}.",
     ),
-    "active_consumers": ("deprecation", "A consumer still uses what is deprecated."),
+    "active_consumers": ("deprecation", "A consumer still uses the deprecated dataset or column."),
     "changed_consumers": (
         "warnings",
         "The values, columns or freshness of a consumer change.",
+    ),
+    "unpredicted_differences": (
+        "warnings",
+        "With --verify: a model differs in a way that was not predicted.",
     ),
     "edited_definitions": (
         "definitions",
@@ -57,7 +65,11 @@ _RULES: dict[str, tuple[str, str]] = {
     ),
     "lineage_coverage": (
         "",
-        "The logic of fewer affected consumers is known than `min_coverage` asks: {min_coverage}.",
+        "The logic of too few affected consumers is known. `min_coverage` is {min_coverage}.",
+    ),
+    "unselected_consumers": (
+        "incomplete",
+        "With --select: an affected consumer that is left out breaks, or may break.",
     ),
     "blind_spots": ("incomplete", "The lineage downstream is not complete."),
 }

@@ -11,8 +11,10 @@ import msgspec
 
 from downriver.errors import InvalidRequestError
 from downriver.impact.changes.request import read_yaml
-from downriver.model.changes import TableDrop
-from downriver.model.verdicts import Decision, Outcome, Risk
+from downriver.impact.selection import LEFT_OUT
+from downriver.model.changes import Outcome, TableDrop
+from downriver.model.trust.verification import Contradiction
+from downriver.model.verdicts import Decision, Risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from downriver.model.verdicts import Effect, Impact
 
 POLICY_FILE = "downriver.yml"
-_SECTIONS = frozenset({"gate", "watch"})  # what one file may hold
+_SECTIONS = frozenset({"gate", "watch", "checks"})  # sections that a file may have
 
 
 class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Waives one finding until a date, with author and reason.
 
-    `consumer`, `dataset` and `path` may have wildcards. `path` is of files that were not read.
+    `consumer`, `dataset` and `path` may have wildcards. `path` matches files that were not read.
     """
 
     rule: str
@@ -39,7 +41,7 @@ class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     path: str = "*"
 
     def covers(self, match: RuleMatch, rule: str, impact: Impact, today: dt.date) -> bool:
-        """Tell whether this lets a rule's finding pass today."""
+        """Return whether this waives a finding of a rule today."""
         fits = [_fits(entity, impact, self.consumer) for entity in match.entities]
         if match.unread:
             fits += [fnmatchcase(unread.path, self.path) for unread in match.unread]
@@ -49,7 +51,7 @@ class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The settings of the rules. By default, what breaks is BLOCKED and the rest is CAUTION."""
+    """The settings of the rules. By default, breaking is BLOCKED, other effects CAUTION."""
 
     breaking: Decision = Decision.BLOCKED
     unknown_consumers: Decision = Decision.BLOCKED
@@ -96,7 +98,7 @@ def parse_policy(value: Any, field: str = "policy") -> Policy:
         raise InvalidRequestError(field, str(exc)) from exc
     for name in ("unread_migrations", "unread_files"):
         if getattr(policy, name) is Decision.APPROVED:
-            reason = f"{name} must be CAUTION or BLOCKED; a waiver lets a single file pass"
+            reason = f"{name} must be CAUTION or BLOCKED; use a waiver to allow a single file"
             raise InvalidRequestError(field, reason)
     return policy
 
@@ -105,7 +107,7 @@ def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
     """Return the section of the gate: under `gate`, or the whole file."""
     if "gate" in value and set(value) <= _SECTIONS:
         return value["gate"] or {}
-    return {key: part for key, part in value.items() if key != "watch"}
+    return {key: part for key, part in value.items() if key not in ("watch", "checks")}
 
 
 def read_policy(path: Path | None, folder: Path | None = None) -> Policy:
@@ -119,7 +121,7 @@ def read_policy(path: Path | None, folder: Path | None = None) -> Policy:
 
 
 def with_waiver(policy: Policy, reason: str, author: str) -> Policy:
-    """Return the policy with a waiver of every rule, which is valid today."""
+    """Return the policy with a waiver of every rule, valid for today."""
     today = dt.datetime.now(dt.timezone.utc).date()
     waiver = Waiver(rule="*", reason=reason, author=author, expires=today)
     return msgspec.structs.replace(policy, waivers=[*policy.waivers, waiver])
@@ -130,7 +132,7 @@ def _fits(entity: str, impact: Impact, pattern: str) -> bool:
 
 
 class RuleMatch(NamedTuple):
-    """The decision that a rule asks for, about which entities or unread files."""
+    """The decision of a rule, and the entities or unread files that it is about."""
 
     decision: Decision
     entities: list[str]
@@ -145,7 +147,7 @@ def breaking_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def unproven_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """The change may break {names}: the columns that they use are unknown."""
+    """The change may break {names}: the columns in use are unknown."""
     unproven = [e for e in impact.effects if e.outcome is Outcome.MAY_FAIL]
     return _about(unproven, policy.unknown_consumers, Risk.HIGH)
 
@@ -157,7 +159,7 @@ def unread_migrations(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def unread_files(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """Cannot tell all effects of {names}."""
+    """Not all effects of {names} are known."""
     unread = tuple(unread for unread in impact.unread if not unread.may_alter_tables)
     return _about_files(unread, policy.unread_files, Risk.MEDIUM)
 
@@ -240,19 +242,52 @@ def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
     return RuleMatch(Decision.BLOCKED, entities, Risk.HIGH, len(impact.effects))
 
 
+def unselected_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """The selector leaves out {total} consumers that break or may break."""
+    if impact.left_out is None or not impact.left_out.breaking:
+        return None
+    decision = max(policy.incomplete, Decision.CAUTION, key=list(Decision).index)
+    return RuleMatch(decision, [], Risk.MEDIUM, impact.left_out.breaking)
+
+
 def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
     """Lineage of {names} is incomplete."""
     only_adds = set(impact.change_types) <= {"column_add"}
     changed = {*impact.targets, *impact.edited}
-    spots = [s for s in impact.blind_spots if not only_adds or s.entity in changed]
+    spots = [
+        spot
+        for spot in impact.blind_spots
+        if spot.kind != LEFT_OUT and (not only_adds or spot.entity in changed)
+    ]
     if not spots or not (impact.changes or impact.edited):
         return None
     entities = list(dict.fromkeys(spot.entity for spot in spots))
     return RuleMatch(policy.incomplete, entities, Risk.MEDIUM)
 
 
+def unpredicted_failures(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """In the database, {names} cannot be built with the change, which was not predicted."""
+    models = _contradicting(impact, Contradiction.UNPREDICTED_FAILURE)
+    decision = max(policy.breaking, Decision.CAUTION, key=list(Decision).index)
+    return RuleMatch(decision, models, Risk.HIGH) if models else None
+
+
+def unpredicted_differences(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """In the database, {names} differ in a way that was not predicted."""
+    models = _contradicting(impact, Contradiction.UNPREDICTED_DIFFERENCE)
+    decision = max(policy.warnings, Decision.CAUTION, key=list(Decision).index)
+    return RuleMatch(decision, models, Risk.MEDIUM) if models else None
+
+
+def _contradicting(impact: Impact, kind: Contradiction) -> list[str]:
+    if impact.verification is None:
+        return []
+    return [model.model for model in impact.verification.contradicting(kind)]
+
+
 RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     breaking_consumers,
+    unpredicted_failures,
     unproven_consumers,
     unread_migrations,
     unread_files,
@@ -260,10 +295,12 @@ RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     protected_data,
     active_consumers,
     changed_consumers,
+    unpredicted_differences,
     edited_definitions,
     removed_datasets,
     blast_radius,
     lineage_coverage,
+    unselected_consumers,
     blind_spots,
 )
 

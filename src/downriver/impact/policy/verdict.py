@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.impact.policy.rules import RULES, Policy, unread_files, unread_migrations
+from downriver.impact.policy.rules import (
+    RULES,
+    Policy,
+    unpredicted_failures,
+    unread_files,
+    unread_migrations,
+)
+from downriver.model.changes import Outcome
 from downriver.model.verdicts import (
     Decision,
     EntityMention,
-    Outcome,
     Risk,
     RuleFinding,
     Verdict,
@@ -45,9 +51,9 @@ def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None =
         decision=decision,
         risk=risk,
         affected=len(impact.effects),
-        reason=_reason(decided, impact),
+        reason=_reason(decided, impact, findings),
         recommendation=_recommendation(decision, decided, impact),
-        decided_by=decided.rule if decided is not None else "nothing_affected",
+        decided_by=_rule_that_decided(decided, findings),
         findings=findings,
         ask=_owners(impact, policy),
         impact=impact,
@@ -111,13 +117,23 @@ def _listed(names: SentenceParts) -> Iterator[str | EntityMention]:
             yield ", " if number < len(names) - 1 else " and "
 
 
-def _reason(finding: RuleFinding | None, impact: Impact) -> str:
-    if finding is not None:
-        return finding.message
+def _rule_that_decided(decided: RuleFinding | None, findings: list[RuleFinding]) -> str:
+    if decided is not None:
+        return decided.rule
+    return "waivers" if findings else "nothing_affected"
+
+
+def _reason(decided: RuleFinding | None, impact: Impact, findings: list[RuleFinding]) -> str:
+    if decided is not None:
+        return decided.message
     if impact.unread:
         return "A waiver covers the files that could not be read."
+    if findings:
+        return "Waivers cover all findings about this change."
     if not impact.changes:
         return "No change in meaning was found."
+    if impact.left_out is not None and impact.left_out.consumers:
+        return "None of the selected consumers is affected."
     if impact.untouched:
         return f"None of the {impact.untouched} consumers is affected."
     return "The dataset has no consumers."
@@ -147,6 +163,8 @@ def _recommendation(decision: Decision, decided: RuleFinding | None, impact: Imp
         return "Go ahead."
     if decided is not None and decided.rule in (unread_migrations.__name__, unread_files.__name__):
         return _next_steps([u for u in impact.unread if u.path in decided.entities])
+    if decided is not None and decided.rule == unpredicted_failures.__name__:
+        return "Correct the listed models; the verification shows their errors."
     kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
     if decision is Decision.CAUTION and "deprecation" not in kinds:
         return "Tell the owners, and check the listed consumers after the change."

@@ -1,4 +1,4 @@
-"""A verdict as people and programs read it: text, Markdown, SARIF, GitHub annotations."""
+"""Renders a verdict as text, Markdown, SARIF or GitHub annotations."""
 
 from downriver.impact.report.code_annotations import render_github, render_sarif
 from downriver.impact.report.markdown import render_markdown

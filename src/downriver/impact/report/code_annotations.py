@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from downriver.impact.report.text import describe_effect, describe_unread, listed_effects
+from downriver.model.changes import Outcome
 from downriver.model.control_characters import escape_text
-from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +51,8 @@ def _unread_command(unread: Unread) -> str:
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:
-    told = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{name} {told}::{_data(message)}"
+    rendered = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {rendered}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -71,7 +71,7 @@ _MEANINGS = {
     Outcome.MAY_FAIL: "A consumer may fail",
     Outcome.CHANGES: "A consumer's values or columns change",
     Outcome.NOT_REBUILT: "A consumer is not rebuilt, because another one fails",
-    Outcome.DEPRECATED: "A consumer uses what is deprecated",
+    Outcome.DEPRECATED: "A consumer uses a deprecated dataset or column",
 }
 
 

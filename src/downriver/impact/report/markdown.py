@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 from downriver.export.pictures.mermaid import escape_text
 from downriver.impact.report.text import (
     describe_effect,
+    describe_left_out,
     format_location,
     listed_effects,
+)
+from downriver.impact.report.verification import (
+    CONTRADICTIONS,
+    describe_column,
+    describe_observation,
+    describe_prediction,
+    unverified_lines,
 )
 from downriver.model.control_characters import escape_line
 from downriver.model.control_characters import escape_text as escape_controls
@@ -16,6 +24,7 @@ from downriver.model.control_characters import escape_text as escape_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from downriver.model.trust.verification import DatabaseVerification
     from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Impact, Reference, Verdict
 
@@ -38,12 +47,33 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
         parts.append(f"**Ask:** {', '.join(map(_escape, verdict.ask))}")
     if impact.effects:
         parts += [_graph(verdict), _table(impact)]
+    if impact.verification is not None:
+        parts.append(_verification(impact.verification))
     if impact.unread:
         parts.append("\n".join(["**Not read:**", "", *map(_unread, impact.unread)]))
     parts.append(_completeness(verdict))
     if patch:
         parts.append(f"<details><summary>Suggested patch</summary>\n\n{_fenced(patch)}\n</details>")
     return "\n\n".join([*parts, COMMENT_MARK]) + "\n"
+
+
+def _verification(found: DatabaseVerification) -> str:
+    """Return the models that were built, as a table, and what was not verified."""
+    verified = [model for model in found.models if model.unverified is None]
+    count = f"{len(verified)} of {len(found.models)} models"
+    lines = [f"**Verified:** {count}, in {_escape(found.database)}", ""]
+    if verified:
+        lines += ["| model | predicted | observed |", "|---|---|---|"]
+    for model in verified:
+        observed = [describe_observation(model), *map(describe_column, model.columns)]
+        told = "<br>".join(map(_escape, observed))
+        told += "".join(f"<br>❗ **{CONTRADICTIONS[kind]}**" for kind in model.contradictions)
+        cells = (_escape(model.model), _escape(describe_prediction(model)), told)
+        lines.append(f"| {' | '.join(cells)} |")
+    unverified = [f"- {_escape(line)}" for line in unverified_lines(found)]
+    if unverified:
+        lines += ["", "**Not verified:**", "", *unverified]
+    return "\n".join(lines)
 
 
 def _escape(text: str) -> str:
@@ -136,11 +166,13 @@ def _unread(unread: Unread) -> str:
 
 def _completeness(verdict: Verdict) -> str:
     impact = verdict.impact
-    not_rebuilt = f" ({len(impact.not_rebuilt)} only not rebuilt)" if impact.not_rebuilt else ""
+    not_rebuilt = f" ({len(impact.not_rebuilt)} not rebuilt)" if impact.not_rebuilt else ""
     affected = f"{verdict.affected} affected{not_rebuilt}"
-    told = f"{affected} · {impact.untouched} other consumers not affected"
+    counts = f"{affected} · {impact.untouched} other consumers not affected"
+    if impact.left_out is not None:
+        counts += f" · {_escape(describe_left_out(impact.left_out))}"
     if impact.complete:
-        return f"<sub>{told} · the answer is complete</sub>"
+        return f"<sub>{counts} · the answer is complete</sub>"
     spots = "; ".join(f"{spot.entity}: {spot.message}" for spot in impact.blind_spots[:5])
     shown = f": {_escape(spots)}" if spots else ""
-    return f"<sub>{told} · **incomplete**{shown}</sub>"
+    return f"<sub>{counts} · **incomplete**{shown}</sub>"

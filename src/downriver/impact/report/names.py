@@ -1,6 +1,6 @@
 """The names of entities in a verdict for people: short and unambiguous, or full ids.
 
-An `Impact` names an entity as its namespace does. These functions return it with other names.
+An `Impact` contains full names. These functions return it with other names.
 """
 
 from __future__ import annotations

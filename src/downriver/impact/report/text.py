@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.impact.report.verification import verification_lines
+from downriver.model.changes import Outcome
 from downriver.model.control_characters import escape_line
-from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         ComparedCommits,
         Effect,
         Impact,
+        LeftOut,
         Reference,
         RuleFinding,
         Verdict,
@@ -42,6 +44,8 @@ def render_text(verdict: Verdict) -> str:
         lines.append(f"ASK: {', '.join(verdict.ask)}")
     if verdict.impact.effects:
         lines += ["", *_table(verdict.impact)]
+    if verdict.impact.verification is not None:
+        lines += ["", *verification_lines(verdict.impact.verification)]
     lines += ["", *_completeness(verdict)]
     return "\n".join(map(escape_line, lines)) + "\n"
 
@@ -76,11 +80,11 @@ def _table(impact: Impact) -> Iterator[str]:
         if not_rebuilt:
             yield f"      {not_rebuilt}"
         if effect.basis != "simulated":
-            yield f"      known by {effect.basis.replace('_', ' ')} only"
+            yield f"      based only on {effect.basis.replace('_', ' ')}"
 
 
 def listed_effects(impact: Impact) -> list[Effect]:
-    """Return the effects to list: those of which another one listed is the cause are left out."""
+    """Return the effects to list, without those that another listed effect causes."""
     listed = {effect.consumer for effect in impact.own_effects}
     return [
         effect
@@ -90,12 +94,12 @@ def listed_effects(impact: Impact) -> list[Effect]:
 
 
 def _told(reference: Reference) -> str:
-    told = f"  {reference.clause}" if reference.clause != "other" else ""
-    return f"{told}: {reference.text}" if reference.text else told
+    clause = f"  {reference.clause}" if reference.clause != "other" else ""
+    return f"{clause}: {reference.text}" if reference.text else clause
 
 
 def format_location(reference: Reference) -> str:
-    """Return file:line, as far as it is known."""
+    """Return file:line, or only the known part."""
     if not reference.path:
         return f"line {reference.line}" if reference.line else ""
     return f"{reference.path}:{reference.line}" if reference.line else reference.path
@@ -112,6 +116,8 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
     state = "complete" if impact.complete else "incomplete"
     untouched = f"{impact.untouched} other consumers not affected"
     yield f"{state} · {verdict.affected} affected, {untouched}"
+    if impact.left_out is not None:
+        yield describe_left_out(impact.left_out)
     if impact.commits is not None:
         yield describe_commits(impact.commits)
         if impact.commits.stored_is in ("older", "unrelated"):
@@ -126,6 +132,13 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
         yield f"  ? and {len(impact.blind_spots) - _SPOTS_SHOWN} more"
 
 
+def describe_left_out(left_out: LeftOut) -> str:
+    """Return how many affected consumers a selector leaves out."""
+    word = "consumer" if left_out.consumers == 1 else "consumers"
+    others = f"{left_out.consumers} affected {word} left out by --select {left_out.selector}"
+    return f"{others}, {left_out.breaking} breaking or possibly breaking"
+
+
 _OLD_STORE = (
     "the store is older than the base: consumers outside this repository may be missing. "
     "Run `downriver capture` on the base branch."
@@ -133,7 +146,7 @@ _OLD_STORE = (
 
 
 def describe_commits(commits: ComparedCommits) -> str:
-    """Return the compared commits, and from which commit the store knows this repository."""
+    """Return the compared commits, and the commit of this repository in the store."""
     head = commits.head[:_COMMIT] or "the working tree"
     stored = commits.stored[:_COMMIT]
     missing = f"{commits.behind} commit{'s' if commits.behind != 1 else ''}"
@@ -143,7 +156,7 @@ def describe_commits(commits: ComparedCommits) -> str:
         "head": f"the store has {stored}, the head",
         "older": f"the store has {stored}, {missing} before the base",
         "newer": f"the store has {stored}, which is after the base",
-        "unrelated": f"the store has {stored}, which is not on the way to the base",
+        "unrelated": f"the store has {stored}, which is not an ancestor of the base",
     }[commits.stored_is]
     return f"compared {commits.base[:_COMMIT]} with {head} · {store}"
 

@@ -8,18 +8,18 @@ from downriver.impact.simulate.column_types import parse_type
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from downriver.impact.simulate.job_script import ScriptOutput
+    from downriver.impact.simulate.script.job_script import ScriptOutput
     from downriver.openlineage.facets.custom import BuildFacet
 
 _RESHAPING = (*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED)
 
 
 class BuildOutcome(NamedTuple):
-    """What a build makes of a difference: an `error`, or the difference that readers see.
+    """The result of a build: an `error`, or the difference that readers see.
 
-    `note` says what happens to the table besides; `data_loss` is true when values are deleted.
+    `note` describes other effects on the table; `data_loss` is true when values are deleted.
     """
 
     delta: Delta
@@ -29,12 +29,12 @@ class BuildOutcome(NamedTuple):
 
 
 def adds_columns(build: BuildFacet) -> bool:
-    """Tell whether a build gives its table the new columns of its query, or compares them."""
+    """Return whether a build gives its table the new columns of its query, or compares them."""
     return build.materialized != "incremental" or build.on_schema_change in _FOLLOWS_QUERY
 
 
 def apply_build(build: BuildFacet, delta: Delta) -> BuildOutcome:
-    """Return what becomes of the table of a model whose query gives this difference."""
+    """Return the effect on the table of a model whose query has this difference."""
     if build.materialized != "incremental":
         return BuildOutcome(delta)
     match build.on_schema_change:
@@ -114,17 +114,22 @@ class ContractViolation(NamedTuple):
 
 def check_contract(build: BuildFacet, output: ScriptOutput) -> Iterator[ContractViolation]:
     """Yield what the output of a query has different from the enforced contract of its model."""
-    if build.contract is None or output.open:
+    if not output.open:
+        yield from check_columns(build, {c.name.casefold(): c.type.family for c in output.columns})
+
+
+def check_columns(build: BuildFacet, given: Mapping[str, str]) -> Iterator[ContractViolation]:
+    """Yield what columns, given by name and family of type, have different from a contract."""
+    if build.contract is None:
         return
     promised = {column.name.casefold(): column.type for column in build.contract}
-    given = {column.name.casefold(): column for column in output.columns}
     for name in promised:
         if name not in given:
             yield ContractViolation(name, f"its enforced contract has {name}")
-    for name, column in given.items():
+    for name, family in given.items():
         if name not in promised:
             yield ContractViolation(name, f"its enforced contract does not have {name}")
-        elif _is_other_kind(promised[name], column.type.family):
+        elif _is_other_kind(promised[name], family):
             wanted = promised[name]
             yield ContractViolation(name, f"its enforced contract has {name} as {wanted}")
 

@@ -13,10 +13,10 @@ from downriver.capture.code.dbt_build import build_settings, inline_config
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.unread_jobs import unread_job_spots
 from downriver.graph.index.edges import FOREVER
-from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.column_edges import load_column_edges
 from downriver.impact.simulate.delta import CatalogColumn
 from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableDerivation, job_kind
+from downriver.impact.simulate.script.bound_script import BoundScript
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import ColumnId, DatasetId
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from downriver.graph import GraphSnapshot
-    from downriver.impact.simulate.job_script import ScriptCache
     from downriver.impact.simulate.process import JobColumnEdge, Process, ProcessKey
+    from downriver.impact.simulate.script.job_script import ScriptCache
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.custom import BlindSpotEntry
     from downriver.store import CatalogReader
@@ -75,7 +75,7 @@ class ConsumerSummary(NamedTuple):
 
 
 class CatalogCache:
-    """What questions have loaded of one state of a store: values that do not change.
+    """The values of one state of a store that questions have loaded. They do not change.
 
     Threads share it. Two of them may load the same value at once; either one is kept.
     """
@@ -95,12 +95,23 @@ class CatalogCache:
 
 
 class SimulationCatalog:
-    """The catalog that one question reads, through the view of the store that it has open."""
+    """The catalog that one question reads, through the view of the store that it has open.
 
-    def __init__(self, graph: GraphSnapshot, reader: CatalogReader, cache: CatalogCache) -> None:
+    With `as_of`, it is the catalog of that moment. Its cache must then be its own.
+    """
+
+    def __init__(
+        self,
+        graph: GraphSnapshot,
+        reader: CatalogReader,
+        cache: CatalogCache,
+        as_of: int = FOREVER,
+    ) -> None:
         self._graph = graph
         self._read = reader
         self._cache = cache
+        self._as_of = as_of
+        self._until = None if as_of == FOREVER else as_of
         self._computing: set[int] = set()
 
     # Datasets
@@ -133,8 +144,11 @@ class SimulationCatalog:
     def _facets_of(self, node: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for name in self._graph.nodes.identities.group(node):
-            found = {**found, **self._read.facets.of(name)}
+            found = {**found, **self._facets(name)}
         return found
+
+    def _facets(self, node: int) -> dict[str, bytes]:
+        return self._read.facets.of_each([node], until=self._until).get(node, {})
 
     def fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
         """Return the columns of a dataset: from its schema, else from the SQL that fills it."""
@@ -187,7 +201,7 @@ class SimulationCatalog:
         return None if number is None else self.canonical(number)
 
     def possible_cuts(self, nodes: Iterable[int]) -> list[BlindSpot]:
-        """Return where data may go on from these datasets under another name."""
+        """Return the other names under which the data of these datasets may continue."""
         datasets = np.unique(np.array(list(nodes), np.int32))
         cuts = CutDetector(self._graph, self._read)
         return cuts.blind_spots(datasets, downstream=True)
@@ -198,7 +212,7 @@ class SimulationCatalog:
         if not len(datasets):
             return []
         entity = str(self.dataset(int(datasets[0])).id)
-        return unread_job_spots(self._graph, self._read, datasets, entity=entity, as_of=FOREVER)
+        return unread_job_spots(self._graph, self._read, datasets, entity=entity, as_of=self._as_of)
 
     # Who reads and writes
 
@@ -243,6 +257,7 @@ class SimulationCatalog:
         flow = self._graph.nodes.flow
         names = np.array(self._graph.nodes.identities.group(node), np.int32)
         edges = (flow.ends.leaving if leaving else flow.ends.entering).of(names)
+        edges = edges[flow.first_at.of(edges) <= self._as_of]
         far = (flow.ends.target if leaving else flow.ends.source)[edges]
         return list(
             zip(
@@ -291,7 +306,7 @@ class SimulationCatalog:
 
     def _load_job(self, key: JobKey) -> Job:
         job = key.job
-        facets = self._read.facets.of(job)
+        facets = self._facets(job)
         code = parse_code(facets)
         sql = parse_sql(facets.get(SQL))
         raw = (code.raw if code is not None else "") or sql.query
@@ -374,7 +389,7 @@ class SimulationCatalog:
         place = (process.key, source)
         known = self._cache.column_edges.get(place)
         if known is None:
-            known = load_column_edges(process.key, source, self._graph, self._read)
+            known = load_column_edges(process.key, source, self._graph, self._read, self._as_of)
             self._cache.column_edges[place] = known
         return known
 
@@ -407,7 +422,7 @@ class SimulationCatalog:
         if not isinstance(process, Job):
             return None
         job = process.key.job
-        runs = self._read.runs.latest(job, 1)
+        runs = self._read.runs.latest_of_each([job], 1, self._until).get(job)
         at = runs[0].last_at if runs else self._read.nodes.span(job).last.at
         return render_time(at)
 
@@ -426,7 +441,7 @@ class SimulationCatalog:
 
 
 def _inline_build(raw: str) -> BuildFacet:
-    """Return how a model is built, of which only the code is known."""
+    """Return how a model is built, if only its code is known."""
     build = build_settings([inline_config(raw)], {})
     if not build.materialized and _INCREMENTAL.search(raw):
         return msgspec.structs.replace(build, materialized="incremental")

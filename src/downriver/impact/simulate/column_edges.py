@@ -19,9 +19,9 @@ _AMBIGUOUS = "ambiguous"  # the confidence of an edge from one of several candid
 
 
 def load_column_edges(
-    process: ProcessKey, source: int, graph: GraphSnapshot, reader: CatalogReader
+    process: ProcessKey, source: int, graph: GraphSnapshot, reader: CatalogReader, as_of: int
 ) -> list[JobColumnEdge]:
-    """Return the latest column edges from one input to the outputs of a process."""
+    """Return the latest column edges, as of a moment, from one input to a process's outputs."""
     columns = graph.columns
     identities = graph.nodes.identities
     ids = np.concatenate([columns.of(dataset) for dataset in identities.group(source)])
@@ -34,8 +34,8 @@ def load_column_edges(
     edges, claims = edges[of_process], claims[of_process]
     sources = columns.flow.source[edges].tolist()
     targets = columns.flow.target[edges].tolist()
-    current = _current_claims(claims.tolist(), columns.dataset[targets].tolist(), reader)
-    ranks, places = columns.rank[edges].tolist(), columns.said[edges].tolist()
+    current = _current_claims(claims.tolist(), columns.dataset[targets].tolist(), reader, as_of)
+    ranks, places = columns.rank[edges].tolist(), columns.transformation[edges].tolist()
     stated = reader.evidence.transformations(current)
     names = reader.columns.by_ids(columns.places({*sources, *targets}))
     loaded = []
@@ -52,14 +52,17 @@ def load_column_edges(
     return loaded
 
 
-def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
-    """Return the latest claims of a job about each dataset: only these count."""
+def _current_claims(
+    claims: list[int], datasets: list[int], reader: CatalogReader, as_of: int
+) -> set[int]:
+    """Return the claims of a job about each dataset that were the latest: only these count."""
     spans = reader.evidence.claims(set(claims))
-    latest: dict[int, int] = {}
-    for claim, dataset in zip(claims, datasets, strict=True):
-        latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
-    return {
-        claim
+    made = [
+        (claim, dataset, min(spans[claim].last.at, as_of))
         for claim, dataset in zip(claims, datasets, strict=True)
-        if spans[claim].last.at == latest[dataset]
-    }
+        if spans[claim].first.at <= as_of
+    ]
+    latest: dict[int, int] = {}
+    for _, dataset, at in made:
+        latest[dataset] = max(latest.get(dataset, 0), at)
+    return {claim for claim, dataset, at in made if at == latest[dataset]}

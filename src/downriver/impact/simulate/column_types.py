@@ -56,7 +56,7 @@ UNKNOWN = ColumnType("unknown")
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> ColumnType:
-    """Return a type as written in any dialect; one we do not know is only equal to itself."""
+    """Return a type from its text in any dialect. An unknown type is only equal to itself."""
     match = _SHAPE.match(text)
     if match is None or text.rstrip().endswith("[]"):
         return ColumnType("other", name=text.casefold()) if text.strip() else UNKNOWN
@@ -83,7 +83,7 @@ def _decimal(size: str | None, scale: str | None) -> ColumnType:
 
 
 def compare_types(old: str, new: str) -> TypeComparison:
-    """Tell a type that holds all the old one held from one that holds less, or something else."""
+    """Return whether a new type holds all values of the old one, fewer, or other values."""
     before, after = parse_type(old), parse_type(new)
     if before == after:
         return "same"
@@ -139,7 +139,7 @@ _TEMPORAL: frozenset[Family] = frozenset({"date", "timestamp", "time"})
 
 
 def literal_type(node: exp.Expression) -> ColumnType | None:
-    """Return the type of a literal, None of anything else."""
+    """Return the type of a literal, None for other expressions."""
     if isinstance(node, exp.Literal):
         return UNKNOWN if node.is_string else _number_literal_type(node)
     if isinstance(node, (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)):
@@ -169,7 +169,7 @@ def common_type(types: Sequence[ColumnType]) -> ColumnType:
 
 
 def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
-    """Return the type an operator or function makes of what it is given."""
+    """Return the type of the result of an operator or function."""
     if isinstance(node, exp.Cast):
         return parse_type(node.to.sql())
     if isinstance(node, exp.Subquery):
@@ -230,7 +230,7 @@ _COMPARES_EQUAL = frozenset({"duckdb"})
 
 
 def check_call(node: exp.Expression, type_of: TypeOf, dialect: str) -> str:
-    """Return what is wrong with the types an operator or function is given, if anything is."""
+    """Return the type error in the arguments of an operator or function, if there is one."""
     if dialect in _CONVERTS:
         return ""
     for kinds, check in _CHECKS:
@@ -243,7 +243,7 @@ def check_call(node: exp.Expression, type_of: TypeOf, dialect: str) -> str:
 
 
 def check_joined(one: ColumnType, other: ColumnType, dialect: str) -> str:
-    """Return what is wrong with the types of two columns that a join makes one."""
+    """Return the type error of two columns that a join merges, if there is one."""
     if dialect in _CONVERTS:
         return ""
     return check_pair(one, other, _NOT_EQUAL if dialect in _COMPARES_EQUAL else _NOT_COMPARED)
@@ -374,5 +374,5 @@ _NOT_COMPARED: tuple[set[Family], ...] = (
     {"boolean", "text"}, {"boolean", "date"}, {"boolean", "timestamp"}, *_NOT_EQUAL,
 )  # fmt: skip
 
-# Everything `check_call` may complain about.
+# All node types that `check_call` can report.
 CHECKED = (exp.EQ, exp.NEQ, *(kind for kinds, _ in _CHECKS for kind in kinds))

@@ -11,7 +11,7 @@ from typing_extensions import assert_never
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact.simulate.column_types import compare_types
-from downriver.impact.simulate.job_script import TableShape
+from downriver.impact.simulate.script.job_script import TableShape
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import (
     Change,
@@ -21,13 +21,14 @@ from downriver.model.changes import (
     Deprecation,
     LogicChange,
     NullabilityChange,
+    Outcome,
     SchemaChange,
     TableDrop,
     TableRename,
     TypeChange,
 )
 from downriver.model.ids import ColumnId, EntityId
-from downriver.model.verdicts import Basis, Outcome, Reference
+from downriver.model.verdicts import Basis, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ class DeltaKind(str, Enum):
 
     LOST = "lost"  # it does not exist any more
     RENAMED = "renamed"  # it has another name
-    UNAVAILABLE = "unavailable"  # the job that fills it fails, because of what is lost upstream
+    UNAVAILABLE = "unavailable"  # its job fails, because an upstream column is missing
     RETYPED = "retyped"
     CHANGED = "changed"  # other values than before
     NULLABLE = "nullable"
@@ -119,7 +120,7 @@ class Delta(msgspec.Struct):
             setattr(self, flag, trail)
 
     def merge(self, other: Delta) -> None:
-        """Add what another change or job does to the same dataset."""
+        """Add the delta of another change or job on the same dataset."""
         for key, touch in other.touches.items():
             known = self.touches.setdefault(key, touch)
             if known.keeps_nulls and not touch.keeps_nulls:
@@ -129,7 +130,7 @@ class Delta(msgspec.Struct):
                 self.mark(name, getattr(other, name))
 
     def same_as(self, other: Delta) -> bool:
-        """Tell whether two deltas are equal, apart from their trails."""
+        """Return whether two deltas are equal, apart from their trails."""
         return self._state() == other._state()
 
     def _state(self) -> tuple[object, ...]:
@@ -186,9 +187,9 @@ _ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
 
 
 class ProcessResult(msgspec.Struct):
-    """The worst that happens to a process, why, where in its code, and what it passes on.
+    """The most severe effect on a process: reason, lines of code, and deltas of its outputs.
 
-    `note` says what happens to its table besides. `data_loss` is true when its next run deletes
+    `note` describes other effects on its table. `data_loss` is true when its next run deletes
     values that it cannot compute again.
     """
 
@@ -210,7 +211,7 @@ class ProcessResult(msgspec.Struct):
             self.basis = basis or self.basis
 
     def output(self, node: int) -> Delta:
-        """Return what becomes of a dataset this process fills, to be added to."""
+        """Return the delta of a dataset that this process fills. Callers add to it."""
         return self.outputs.setdefault(node, Delta())
 
     def refer(self, references: list[Reference]) -> None:
@@ -231,7 +232,7 @@ class ResolvedChange(NamedTuple):
 
 
 class InitialDeltas(NamedTuple):
-    """What changes do to the datasets they are made to, and what is not known of these."""
+    """The direct effect of changes on their datasets, and the blind spots of these datasets."""
 
     deltas: dict[int, Delta]
     blind_spots: list[BlindSpot]
@@ -334,7 +335,10 @@ def _check_free(column: str, node: int, delta: Delta, world: SimulationCatalog) 
 
 
 def _existing(column: str, node: int, world: SimulationCatalog) -> str:
-    """Return a column as the catalog writes it; where it knows some columns, it must be one."""
+    """Return a column in the spelling of the catalog.
+
+    If the schema is known, it must contain the column.
+    """
     known = world.known_columns(node)
     for name in known:
         if name.casefold() == column.casefold():

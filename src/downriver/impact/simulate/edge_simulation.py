@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.impact.simulate.delta import (
-    ABSENT,
     MISSING,
     ColumnDelta,
     Delta,
@@ -14,13 +13,14 @@ from downriver.impact.simulate.delta import (
     extend_trail,
 )
 from downriver.impact.simulate.process import Job, code_path
+from downriver.model.changes import Outcome
 from downriver.model.ids import EVERY_FIELD, ColumnId
-from downriver.model.verdicts import Basis, Outcome, Reference
+from downriver.model.verdicts import Basis, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from downriver.impact.changes.dbt_names import BrokenReference
+    from downriver.impact.changes.dbt.names import BrokenReference
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Sentence, Trail
     from downriver.impact.simulate.process import JobColumnEdge, Process
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def simulate_reader(
     process: Process, world: SimulationCatalog, deltas: Mapping[int, Delta]
 ) -> ProcessResult:
-    """Return the effect on a process of which only edges or code references are known."""
+    """Return the effect on a process if only its edges or code references are known."""
     weighing = _EdgeSimulation(process, world)
     for node in process.inputs:
         delta = deltas.get(node)
@@ -227,7 +227,7 @@ class _InputUse:
 
 
 def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> bool:
-    """Tell whether a reference in code means a dataset, whose namespace code may not know."""
+    """Return whether a reference in code is a dataset. Code may not contain the namespace."""
     if reference.namespace and reference.namespace != namespace:
         return False
     wanted = reference.name.casefold()
@@ -235,37 +235,6 @@ def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> 
         name.casefold() == wanted or name.casefold().endswith((f".{wanted}", f"/{wanted}"))
         for name in names
     )
-
-
-def simulate_writer(
-    process: Process, world: SimulationCatalog, node: int, delta: Delta
-) -> ProcessResult:
-    """Return the effect on a process that writes a changed dataset."""
-    result = ProcessResult(basis="column_edges")
-    dataset = world.dataset(node).id
-    filled = {
-        derives.target.casefold()
-        for source in process.inputs
-        for derives in world.derives(process, source)
-        if derives.output == node
-    }
-    basis: Basis = "column_edges" if filled else "table_edges"
-    # A derivation without a job is dropped with its dataset.
-    if delta.gone is not None and isinstance(process, Job):
-        reason: Sentence = ("writes ", dataset, ", which no longer exists")
-        result.worsen(Outcome.FAILS, reason, delta.gone, basis)
-    for column, touch in delta.columns(DeltaKind.REQUIRED).items():
-        if column in filled or EVERY_FIELD in filled:
-            continue
-        outcome = Outcome.FAILS if filled else Outcome.MAY_FAIL
-        reason = ("writes ", dataset, f" and is not known to fill {column}, which is required")
-        result.worsen(outcome, reason, touch.trail, basis)
-    for column, touch in delta.columns(*ABSENT).items():
-        if column in filled:
-            reason = ("fills ", ColumnId(dataset, column), ", which has another name or is gone")
-            result.worsen(Outcome.MAY_FAIL, reason, touch.trail, basis)
-            result.refer([Reference(dataset=str(dataset), column=column)])
-    return result
 
 
 def simulate_compile_error(process: Process, error: BrokenReference) -> ProcessResult:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from downriver.columns.dependencies import DependencyKind as DepKind
-from downriver.impact.simulate.bound_script import type_text
 from downriver.impact.simulate.build_rules import (
     ContractViolation,
     adds_columns,
@@ -16,23 +15,24 @@ from downriver.impact.simulate.build_rules import (
 from downriver.impact.simulate.column_types import UNKNOWN, parse_type
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
 from downriver.impact.simulate.retype_visibility import ValueChange, converted
+from downriver.impact.simulate.script.bound_script import type_text
 from downriver.model.ids import ColumnId, DatasetId, NodeId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from downriver.columns.dependencies import Deps, TableName
-    from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Trail
-    from downriver.impact.simulate.job_script import (
+    from downriver.impact.simulate.retype_visibility import RetypeVisibility
+    from downriver.impact.simulate.script.bound_script import BoundScript
+    from downriver.impact.simulate.script.job_script import (
         JobScript,
         ScriptColumn,
         ScriptOutput,
         ScriptReading,
     )
-    from downriver.impact.simulate.retype_visibility import RetypeVisibility
     from downriver.openlineage.facets.custom import BuildFacet
 
     Renamed = Callable[[TableName, str], str]  # the name of a base column after the changes
@@ -56,9 +56,9 @@ class QueryNormalForm:
         return self._rows
 
     def columns(self, output: ScriptOutput) -> dict[str, str]:
-        """Return what each column of an output is computed by."""
+        """Return the expression of each column of an output."""
         return {
-            name: self._names.render_deps(column.deps, self.render, self._renamed)
+            name: self._names.render_value(column, self.render, self._renamed)
             if column.deps
             else self._constants.get(name, "")
             for column in output.columns
@@ -190,7 +190,7 @@ class ChangedDependencies:
         return found
 
     def other_rows(self) -> ColumnDelta | None:
-        """Return what makes an input have other rows, if anything does."""
+        """Return the reason why an input has other rows, if there is one."""
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             if delta is not None and delta.rows is not None:
@@ -277,7 +277,7 @@ class OutputComparison:
                 yield ContractViolation(name, f"its enforced contract has {name}")
 
     def _pairs(self, after: ScriptReading) -> Iterator[tuple[ScriptOutput, ScriptOutput | None]]:
-        """Yield each output with what has become of it."""
+        """Yield each output with its delta."""
         if self._head is None:
             yield from zip(self._reading.found.outputs, after.outputs, strict=False)
             return
@@ -312,6 +312,8 @@ class OutputComparison:
         self, before: ScriptOutput, now: ScriptOutput, after: ScriptReading, node: int | None
     ) -> Delta:
         delta = Delta()
+        if before.defines and now.defines:
+            return delta  # the lists themselves were compared, with constraints and renames
         old = {column.name.casefold(): column for column in before.columns}
         new = {column.name.casefold(): column for column in now.columns}
         replaces = before.replaces and adds_columns(self._build)
@@ -371,7 +373,7 @@ class OutputComparison:
         changed = self._influence.touched(old.deps, (DeltaKind.CHANGED, DeltaKind.NULLABLE))
         retyped = self._influence.touched(old.deps, (DeltaKind.RETYPED,))
         is_hidden = changed is None or changed.keeps_nulls
-        change = self._visibility.of_column(old.deps) if is_hidden else ValueChange.OTHER
+        change = self._visibility.of_column(old) if is_hidden else ValueChange.OTHER
         if into is not None:
             change = converted(change, into)
         keeps_nulls = change <= ValueChange.DIFFERENT
@@ -399,7 +401,7 @@ class OutputComparison:
         return None if known == UNKNOWN else known
 
     def _compare_star(self, before: ScriptOutput, node: int | None, delta: Delta) -> None:
-        """Of tables whose columns we do not know, what is known to change passes through."""
+        """Known changes pass through tables whose columns are unknown."""
         for table in before.stars:
             source = self._reading.tables.node(table)
             touched = self._deltas.get(source) if source is not None else None
@@ -414,7 +416,7 @@ def _same_name(table: TableName, column: str) -> str:
 
 
 def describe_delta(delta: Delta) -> str:
-    """Return in words what is different about an output."""
+    """Return the difference of an output in words."""
     parts = []
     for kinds, words in _CHANGED_WORDS:
         names = delta.columns(*kinds)

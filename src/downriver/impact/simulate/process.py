@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from downriver.impact.simulate.job_script import JobScript
+    from downriver.impact.simulate.script.job_script import JobScript
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.custom import BuildFacet, CodeFacet
     from downriver.openlineage.facets.job import JobTypeFacet

@@ -10,16 +10,18 @@ from sqlglot import exp
 from downriver.columns.dependencies import DependencyKind
 from downriver.impact.simulate.column_types import compare_types, parse_type
 from downriver.impact.simulate.delta import DeltaKind
-from downriver.impact.simulate.identity_map import IdentityMap
+from downriver.impact.simulate.script.resolution import ComputedValue, UnitedValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from downriver.columns.dependencies import Deps
-    from downriver.impact.simulate.bound_script import BoundScript
+    from downriver.columns.relations import Computation
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Delta
+    from downriver.impact.simulate.script.bound_script import BoundScript
+    from downriver.impact.simulate.script.resolution import ColumnValue
 
 
 class ValueChange(IntEnum):
@@ -28,7 +30,7 @@ class ValueChange(IntEnum):
     SAME = 0
     SAME_TEXT = 1  # equal, and written alike: an integer that became a larger one
     EQUAL = 2  # equal, but written in another way: an integer that became a float
-    AS_TEXT = 3  # the text of what it was
+    AS_TEXT = 3  # the text of the old value
     LOSSY = 4  # part of it is lost: a timestamp that became a date
     DIFFERENT = 5  # other values, null where the old ones were
     OTHER = 6
@@ -68,26 +70,27 @@ class RetypeVisibility:
         self._names = reading.found.names
         self._world = world
         self._deltas = deltas
-        self._known: IdentityMap[Deps, ValueChange] = IdentityMap()
+        self._known: dict[Computation, ValueChange] = {}
 
-    def of_column(self, deps: Deps) -> ValueChange:
-        """Return how the values of the column with these dependencies differ."""
-        known = self._known.get(deps)
-        if known is not None:
-            return known
-        if not deps:
-            return SAME
-        self._known[deps] = OTHER  # of a recursive query, while it is followed
-        found = self._follow(deps)
-        self._known[deps] = found
-        return found
+    def of_column(self, column: ColumnValue) -> ValueChange:
+        """Return how the values of a column differ."""
+        computation = column.computation
+        if computation is None:
+            return _worst(self._of_base_columns(column.deps))
+        known = self._known.get(computation)
+        if known is None:
+            self._known[computation] = OTHER  # of a recursive query, while it is followed
+            known = self._known[computation] = self._follow(computation)
+        return known
 
-    def _follow(self, deps: Deps) -> ValueChange:
-        branches = self._names.branches.get(deps)
-        if branches is not None:
-            return _worst(self.of_column(column.deps) for column in branches)
-        node = self._names.nodes.get(deps)
-        return self.of(node) if node is not None else _worst(self._of_base_columns(deps))
+    def _follow(self, computation: Computation) -> ValueChange:
+        match computation:
+            case UnitedValue():
+                return _worst(self.of_column(each) for each in computation.branches)
+            case ComputedValue():
+                return self.of(computation.node)
+            case _:
+                return OTHER
 
     def _of_base_columns(self, deps: Deps) -> Iterator[ValueChange]:
         for table, column, kind, _ in deps:
@@ -110,7 +113,7 @@ class RetypeVisibility:
         """Return how the values of an expression differ."""
         if isinstance(node, exp.Column):
             found = self._names.find(node)
-            return OTHER if found is None else self.of_column(found.deps)
+            return OTHER if found is None else self.of_column(found)
         if isinstance(node, (exp.Select, exp.Subquery, exp.SetOperation, exp.Exists)):
             return self._of_subquery(node)
         operands = _worst(self.of(child) for child in node.iter_expressions())
@@ -179,7 +182,7 @@ class RetypeVisibility:
     # Rows
 
     def rows_differ(self) -> bool:
-        """Tell whether type changes can decide which rows there are."""
+        """Return whether type changes can decide which rows there are."""
         return any(
             self._decides_otherwise(node)
             for tree in self._reading.script.trees
@@ -208,7 +211,7 @@ class RetypeVisibility:
 
     def _joins_otherwise(self, node: exp.Expression) -> bool:
         return any(
-            place is node and max(self.of_column(left.deps), self.of_column(right.deps)) > AS_TEXT
+            place is node and max(self.of_column(left), self.of_column(right)) > AS_TEXT
             for place, left, right in self._names.joined
         )
 

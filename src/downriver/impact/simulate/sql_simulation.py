@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.impact.simulate.bound_script import BoundScript, BoundTables, locate_reference
 from downriver.impact.simulate.build_rules import apply_build
 from downriver.impact.simulate.delta import (
     ABSENT,
@@ -24,10 +23,11 @@ from downriver.impact.simulate.output_diff import (
     describe_delta,
     first_trail,
 )
-from downriver.impact.simulate.resolution import SqlProblem, SqlProblems
 from downriver.impact.simulate.retype_visibility import RetypeVisibility
+from downriver.impact.simulate.script.bound_script import BoundScript, BoundTables, locate_reference
+from downriver.impact.simulate.script.resolution import SqlProblem, SqlProblems
+from downriver.model.changes import Outcome
 from downriver.model.ids import ColumnId
-from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.build_rules import ContractViolation
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Sentence, Trail
-    from downriver.impact.simulate.job_script import JobScript, ScriptReading
+    from downriver.impact.simulate.script.job_script import JobScript, ScriptReading
     from downriver.model.ids import EntityId
     from downriver.model.verdicts import Reference
     from downriver.openlineage.facets.custom import BuildFacet
@@ -110,7 +110,10 @@ class _Simulation:
         return self._result
 
     def _foresee(self) -> tuple[ScriptReading, list[SqlProblem]]:
-        """Return what the SQL will say and what will be wrong; read again only if it may differ."""
+        """Return the SQL under the new schemas and its errors.
+
+        It is read again only if it may differ.
+        """
         near = self._near()
         kinds = {kind for delta in near for _, kind in delta.touches}
         gone = any(delta.gone is not None for delta in near)
@@ -125,9 +128,9 @@ class _Simulation:
         return after, self._new_problems(after)
 
     def _certainly_missing(self) -> list[SqlProblem]:
-        """Return the names that are gone, where nothing else can be meant by them.
+        """Return the dropped names that cannot refer to another column.
 
-        In one plain SELECT over tables that are all known, a name means a column of one of them.
+        In a simple SELECT over known tables, a name is a column of one of them.
         """
         if not self._script.is_plain or any(
             self._reading.tables.shape(table).open for table in self._reading.found.inputs
@@ -207,7 +210,7 @@ class _Simulation:
                     self._result.output(node).mark(name, trail)
 
     def _is_concerned(self) -> bool:
-        """Tell whether anything this SQL says can mean something else now."""
+        """Return whether the meaning of this SQL can change."""
         if self._head is not None:
             return True
         nodes = {*self._reading.inputs, *self._process.outputs}
@@ -335,7 +338,7 @@ class _Simulation:
         return ()
 
     def _lacks_columns(self) -> bool:
-        """Tell whether this reads columns that a failed job no longer fills."""
+        """Return whether this reads columns that a failed job no longer fills."""
         lacks = False
         for node in self._reading.inputs:
             delta = self._deltas.get(node)

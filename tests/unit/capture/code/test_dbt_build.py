@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from downriver.capture.code.dbt_build import build_settings, inline_config, project_config
+from downriver.capture.code.dbt_build import build_settings, inline_config, list_folder_configs
 from downriver.capture.scan import Repository, find_projects
 from downriver.openlineage.facets.custom import ContractColumn
 
@@ -41,9 +41,16 @@ def test_the_innermost_folder_of_the_project_counts() -> None:
             "marts": {"+materialized": "incremental", "daily": {"+on_schema_change": "fail"}},
         }
     }
-    config = project_config(section, "shop", ["marts", "daily", "orders"])
-    assert config == {"materialized": "incremental", "on_schema_change": "fail"}
-    assert project_config(section, "shop", ["staging", "orders"]) == {"materialized": "view"}
+    *_, marts, daily, orders = list_folder_configs(section, ["shop", "marts", "daily", "orders"])
+    assert {**marts, **daily, **orders} == {
+        "materialized": "incremental",
+        "on_schema_change": "fail",
+    }
+    assert list(list_folder_configs(section, ["shop", "staging"])) == [
+        {},
+        {"materialized": "view"},
+        {},
+    ]
 
 
 def test_the_model_overrides_its_properties_and_these_override_the_project(tmp_path: Path) -> None:

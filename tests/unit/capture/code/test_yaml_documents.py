@@ -132,3 +132,34 @@ def test_a_project_file_that_cannot_be_read_is_reported(text: str, tmp_path: Pat
     with Lineage.open(str(tmp_path / "store")) as lineage:
         unread = lineage.capture.scan(tmp_path).unread
     assert [(u.path, u.reason) for u in unread] == [("dbt_project.yml", UnreadReason.YAML_SYNTAX)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a:\n b:\n  c: d\n",
+        "-\n -\n  - a\n",
+        "a:\n-\n -\n",
+        "a:\n- b:\n",
+        "{a: {b: {c: d}}}",
+        "? ? ? a\n",
+        "- - - a\n",
+    ],
+)
+def test_no_short_text_escapes_the_limit_of_depth(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOWNRIVER_YAML_DEPTH", "3")
+    compose_documents(text)
+    monkeypatch.setenv("DOWNRIVER_YAML_DEPTH", "2")
+    with pytest.raises(YamlError, match="nested deeper than 2 levels"):
+        compose_documents(text)
+
+
+def test_a_text_that_was_read_is_refused_after_a_limit_is_lowered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert load_yaml("a: {b: {c: d}}") == load_yaml("a: {b: {c: d}}") == {"a": {"b": {"c": "d"}}}
+    monkeypatch.setenv("DOWNRIVER_YAML_DEPTH", "2")
+    with pytest.raises(YamlError):
+        load_yaml("a: {b: {c: d}}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference, add_sql
+from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference, add_sql, set_query
 from downriver.capture.sql import Template, read_rendered, render_sql
+from downriver.model.ids import JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from downriver.capture.sql import SqlLineage
+    from downriver.capture.sql import RenderedTemplate, SqlLineage
     from downriver.model.ids import DatasetId
 
 COLUMN_OPTIONS = (
@@ -61,23 +62,53 @@ def line_of_word(text: str, word: str) -> int:
     return text.count("\n", 0, at) + 1 if at >= 0 else 1
 
 
-def add_hooks(
-    job: CodeJob,
-    hooks: Iterable[str],
-    text: str,
-    template: Template,
-    dialect: str | None,
-    dataset_for: Callable[[str], DatasetId],
-) -> None:
-    """Add the lineage of the statements that dbt runs before and after a model."""
-    for hook in hooks:
-        rendered = render_sql(hook, template)
-        line = line_of_word(text, hook.strip().splitlines()[0])
-        lineage = read_rendered(rendered, dialect=dialect)
+class HookReader(NamedTuple):
+    """Reads the statements that dbt runs before and after a model, or all models."""
+
+    text: str  # of the file that they belong to
+    template: Template
+    dialect: str | None
+    dataset_for: Callable[[str], DatasetId]
+
+    def add(self, job: CodeJob, hooks: Iterable[str]) -> list[CodeJob]:
+        """Add the lineage of hooks to a job, and return the jobs of those that use its tables.
+
+        Such a hook reads what the job writes, so it is a consumer with a name of its own.
+        """
+        apart: list[CodeJob] = []
+        for hook in dict.fromkeys(hooks):
+            rendered = render_sql(hook, self.template)
+            lineage = read_rendered(rendered, dialect=self.dialect)
+            used = {self.dataset_for(table) for table in lineage.inputs}
+            if used.isdisjoint(job.outputs):
+                self._merge(job, hook, rendered, lineage)
+            else:
+                number = f"_{len(apart) + 1}" if apart else ""
+                name = JobId(job.id.namespace, f"{job.id.name}.hook{number}")
+                apart.append(self._job(job, name, hook, rendered, lineage))
+        return apart
+
+    def _merge(
+        self, job: CodeJob, hook: str, rendered: RenderedTemplate, lineage: SqlLineage
+    ) -> None:
         for spot in lineage.blind_spots:
-            job.add_blind_spot(CodeBlindSpot(spot.kind, f"in a hook: {spot.message}", line))
-        _add_statements(job, lineage, dataset_for)
-        add_executed(job, rendered.executed, dialect, dataset_for)
+            message = f"in a hook: {spot.message}"
+            job.add_blind_spot(CodeBlindSpot(spot.kind, message, self._line(hook)))
+        _add_statements(job, lineage, self.dataset_for)
+        add_executed(job, rendered.executed, self.dialect, self.dataset_for)
+
+    def _job(
+        self, job: CodeJob, name: JobId, hook: str, rendered: RenderedTemplate, lineage: SqlLineage
+    ) -> CodeJob:
+        found = CodeJob(id=name, integration=job.integration, kind="OPERATION", path=job.path)
+        found.line = self._line(hook)
+        found.dialect = lineage.dialect
+        set_query(found, hook, rendered)
+        add_sql(found, lineage, self.dataset_for)
+        return found
+
+    def _line(self, hook: str) -> int:
+        return line_of_word(self.text, hook.strip().splitlines()[0])
 
 
 def add_executed(

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from downriver.capture.code.dbt_build import build_settings, inline_config, project_config
+from downriver.capture.code.dbt_build import (
+    build_settings,
+    inline_config,
+    list_folder_configs,
+)
 from downriver.capture.code.dbt_resources import entries, find_dialect, mapping, text, texts
 from downriver.capture.code.yaml_documents import YamlError, load_values
+from downriver.capture.scan.dbt.model_config import list_hooks
 from downriver.capture.scan.dbt.relations import Quoting, RelationNames
 from downriver.capture.scan.dbt.warehouse import find_adapter, guess_project_dialect
 from downriver.capture.scan.located_text import load_yaml
@@ -71,6 +76,8 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
     relations: Any = None
     properties: dict[str, dict[str, Any]] = {}  # of models, seeds and snapshots, by name
     measures: dict[str, str] = {}  # the semantic model of each measure
+    # The semantic models with each dimension or entity, and the entities of each model.
+    dimensions: dict[str, list[tuple[str, frozenset[str]]]] = {}
 
     def kind_of(self, path: str) -> str | None:
         """Return the kind of a file: model, snapshot, test, analysis, macro or seed, else None."""
@@ -93,14 +100,31 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
             config.update(given)
         return config
 
+    def hooks_of(self, path: str, name: str) -> list[str]:
+        """Return the hooks of a model that are not in its code. Those of all places run."""
+        configs = [
+            *self._folder_configs(path),
+            mapping(self.properties.get(name, {}).get("config")),
+        ]
+        return [hook for config in configs for hook in list_hooks(config)]
+
     def _configs(self, path: str, name: str, sql: str) -> list[dict[str, Any]]:
         """Return the options in a model's code, in its property file and in the project file."""
-        kind = self.kind_of(path) or "model"
-        of_project = project_config(
-            self.settings.get(f"{kind}s"), self.name, self._subfolders(path, kind)
-        )
         entry = self.properties.get(name, {})
-        return [inline_config(sql), mapping(entry.get("config")), of_project]
+        return [inline_config(sql), mapping(entry.get("config")), self.folder_config(path)]
+
+    def folder_config(self, path: str) -> dict[str, Any]:
+        """Return the options that the project file has for a file: the innermost folder counts."""
+        config: dict[str, Any] = {}
+        for level in self._folder_configs(path):
+            config.update(level)
+        return config
+
+    def _folder_configs(self, path: str) -> list[dict[str, Any]]:
+        """Return the options of the project file for each folder of a file, the outermost first."""
+        kind = self.kind_of(path) or "model"
+        section, folders = self.settings.get(f"{kind}s"), self._subfolders(path, kind)
+        return list(list_folder_configs(section, [self.name, *folders]))
 
     def _subfolders(self, path: str, kind: str) -> list[str]:
         """Return the folders between the folder of a kind and a file, and the file's name."""
@@ -246,7 +270,25 @@ def _read_files(
         for model in entries(content.get("semantic_models"))
         for measure in entries(model.get("measures"))
     }
+    project.dimensions = _read_dimensions(properties)
     return properties
+
+
+def _read_dimensions(
+    properties: list[dict[str, Any]],
+) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for content in properties:
+        for model in entries(content.get("semantic_models")):
+            owned = {text(entity.get("name")) for entity in entries(model.get("entities"))}
+            owner = (
+                text(model.get("name")),
+                frozenset({*owned, text(model.get("primary_entity"))}),
+            )
+            parts = [*entries(model.get("dimensions")), *entries(model.get("entities"))]
+            for part in parts:
+                found.setdefault(text(part.get("name")), []).append(owner)
+    return found
 
 
 def _may_be_macros(kind: str, path: str) -> bool:

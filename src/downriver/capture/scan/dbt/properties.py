@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code import (
@@ -127,7 +128,7 @@ class PropertyFile:
             tests = [*items(column.get("tests")), *items(column.get("data_tests"))]
             self._add_reference(job, dataset, named, "test" if tests else "doc", f"name: {named}")
             for test in tests:
-                self._add_test(job, dataset, test)
+                self._add_test(job, dataset, test, named)
         for test in [*items(entry.get("tests")), *items(entry.get("data_tests"))]:
             self._add_test(job, dataset, test)
         config = mapping(entry.get("config"))
@@ -141,7 +142,7 @@ class PropertyFile:
             self._add_expression(job, dataset, freshness.get("filter"), "freshness filter")
             self._add_query(job, place.get("loaded_at_query"))
 
-    def _add_test(self, job: CodeJob, dataset: DatasetId, test: Any) -> None:
+    def _add_test(self, job: CodeJob, dataset: DatasetId, test: Any, column: str = "") -> None:
         """Add what a test of a table or column uses: columns, expressions, other tables."""
         job.add_input(dataset)
         if not isinstance(test, dict):
@@ -150,6 +151,8 @@ class PropertyFile:
         given = mapping(test.get(name)) or test
         arguments = {**given, **mapping(given.get("arguments"))}
         other = self._find_dataset(text(arguments.get("to")))
+        if self._add_rendered_test(job, dataset, name, arguments, column):
+            arguments = {}
         for key, value in arguments.items():
             for part in (value, *items(value)):
                 if not isinstance(part, LocatedText):
@@ -164,6 +167,34 @@ class PropertyFile:
         for place in (test, given):
             where = mapping(place.get("config")).get("where") or place.get("where")
             self._add_expression(job, dataset, where, name)
+
+    def _add_rendered_test(
+        self, job: CodeJob, dataset: DatasetId, name: str, arguments: dict[str, Any], column: str
+    ) -> bool:
+        """Add the columns that the SQL of a generic test of this project uses.
+
+        Return whether its macro is known, and renders to SQL that can be read.
+        """
+        if not _is_defined(name, self._project.macros):
+            return False
+        options = {key: v for key, v in arguments.items() if key not in _NO_ARGUMENTS}
+        if column:
+            options["column_name"] = column
+        given = ", ".join(f"{key}={_as_literal(value)}" for key, value in options.items())
+        call = f"test_{name}(api.Relation.create(identifier='{_OWN_TABLE}'), {given})"
+        rendered = render_sql(f"{{{{ {call} }}}}", self._project.template(""))
+        lineage = read_rendered(rendered, dialect=self._project.dialect)
+        if rendered.blind_spots or lineage.blind_spots:
+            return False
+        for table in lineage.inputs:
+            if table.casefold() != _OWN_TABLE:
+                job.add_input(self._dataset_for(table))
+        sources = [edge.source for edge in [*lineage.column_edges, *lineage.dataset_edges]]
+        for used in dict.fromkeys(s.column for s in sources if s.table.casefold() == _OWN_TABLE):
+            if used != "*":
+                line = _line_of_argument(arguments, used) or job.line
+                self._add_reference(job, dataset, LocatedText(used, line), "test", name)
+        return True
 
     def _add_expression(self, job: CodeJob, dataset: DatasetId, value: Any, what: str) -> None:
         """Add the columns that a SQL expression over a table uses, on their own lines."""
@@ -263,6 +294,34 @@ class PropertyFile:
                 job.add_input(dataset)
         job.add_output(dataset_id)
         return job
+
+
+_OWN_TABLE = "own_table"
+_NO_ARGUMENTS = _TEST_OPTIONS | {"arguments"}
+
+
+def _is_defined(test: str, macros: tuple[str, ...]) -> bool:
+    """Whether macro files define a generic test."""
+    opening = re.compile(rf"\{{%-?\s*(?:data_)?test\s+{re.escape(test)}\b")
+    return bool(test) and any(opening.search(macro) for macro in macros)
+
+
+def _as_literal(value: Any) -> str:
+    """Return a value of YAML as a literal of Jinja."""
+    if isinstance(value, dict):
+        pairs = (f"{_as_literal(key)}: {_as_literal(part)}" for key, part in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_literal, value))}]"
+    return repr(str(value) if isinstance(value, str) else value)
+
+
+def _line_of_argument(value: Any, column: str) -> int:
+    """Return the line of the first argument that contains a column, 0 if there is none."""
+    if isinstance(value, LocatedText):
+        return value.line if column.casefold() in value.casefold() else 0
+    parts = value.values() if isinstance(value, dict) else items(value)
+    return next((line for part in parts if (line := _line_of_argument(part, column))), 0)
 
 
 def _has_tests(entry: dict[str, Any]) -> bool:

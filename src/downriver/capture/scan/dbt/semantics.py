@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
-from downriver.capture.code.dbt_resources import entries, items, list_owners, mapping, text, texts
+from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference
+from downriver.capture.code.dbt_resources import (
+    entries,
+    items,
+    list_filters,
+    list_owners,
+    list_semantic_fields,
+    mapping,
+    text,
+    texts,
+)
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
@@ -74,6 +83,7 @@ class _Semantics:
         metrics = [params.get(key) for key in _METRIC_NAMES] + items(params.get("metrics"))
         for other in filter(None, map(_name, metrics)):
             self._read(job, self._dataset("metrics", other), other, target, name)
+        self._read_filters(job, entry, target)
         model = self._find_dataset(text(entry.get("model")))
         expression = entry.get("expression") or entry.get("sql")
         if model is not None and isinstance(expression, LocatedText):
@@ -89,7 +99,34 @@ class _Semantics:
         job, target = self._job(entry, "saved_query", "saved_queries")
         for metric in texts(mapping(entry.get("query_params")).get("metrics")):
             self._read(job, self._dataset("metrics", metric), metric, target, metric)
+        self._read_filters(job, entry, target)
         return job
+
+    def _read_filters(self, job: CodeJob, entry: dict[str, Any], target: DatasetId) -> None:
+        """Add the dimensions that the filters and groups of a metric or saved query name."""
+        for condition in list_filters(entry):
+            line = condition.line if isinstance(condition, LocatedText) else job.line
+            for field in list_semantic_fields(condition):
+                owners = self._project.dimensions.get(field.name, [])
+                owners = [o for o in owners if field.entity in o[1]] or owners
+                if not owners:
+                    message = f"no semantic model has {field.name}, which a filter names"
+                    job.add_blind_spot(CodeBlindSpot("not_read", message, line))
+                for owner, _ in owners:
+                    source = self._dataset("semantic_models", owner)
+                    job.add_input(source)
+                    job.edges.append(
+                        CodeEdge(
+                            source=source, source_field=field.name, target=target,
+                            target_field="*", subtype="FILTER", expression=condition.strip(),
+                        )
+                    )  # fmt: skip
+                    job.add_reference(
+                        ColumnReference(
+                            dataset=source, field=field.name, line=line, clause="filter",
+                            text=condition.strip(),
+                        )
+                    )  # fmt: skip
 
     def _job(self, entry: dict[str, Any], kind: str, folder: str) -> tuple[CodeJob, DatasetId]:
         name = entry.get("name")

@@ -196,7 +196,7 @@ class AirflowDags:
             )
 
     def _report_unread(self, kind: str, job: CodeJob, args: Arguments) -> None:
-        """Add a blind spot for an operator with data of which nothing is known."""
+        """Add a blind spot for an operator whose data is unknown."""
         if job.inputs or job.outputs or job.spots or not has_data(kind, args):
             return
         if isinstance(args.get("python_callable"), Function):
@@ -206,7 +206,7 @@ class AirflowDags:
         elif any(args.get(name) is not None for name in _QUERIES):
             return  # a query without tables
         else:
-            reason = "its arguments name no dataset that is understood; declare inlets and outlets"
+            reason = "its arguments contain no known dataset; declare inlets and outlets"
         self._recorder.add_blind_spot(
             "runs_elsewhere", f"lineage of {kind} is unknown: {reason}", args.line
         )

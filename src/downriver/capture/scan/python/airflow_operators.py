@@ -25,7 +25,7 @@ _RUNNING = (
     "|Model|Index|Export|Import|Replication|Notebook|Pod|Flow|Load"
 )
 _CONTROLS = re.compile(
-    rf"(?:{_NOTIFIES})\w*|\w*(?:Trigger|Branch|ShortCircuit)\w*"
+    rf"(?:{_NOTIFIES})\w*|(?=\w*\Z)\w*(?:Trigger|Branch|ShortCircuit)\w*"
     r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|Approval|ExternalTaskMarker)\w*"
 )
 # Sensors, and management of clusters, buckets and the like, unless an argument names data. What
@@ -64,7 +64,7 @@ class _Place(NamedTuple):
 
 
 class _Transfer(NamedTuple):
-    """What an operator reads and what it writes."""
+    """The inputs and outputs of an operator."""
 
     reads: tuple[_Place, ...]
     writes: tuple[_Place, ...]

@@ -46,7 +46,7 @@ def line_of_call(node: ast.Call) -> int:
 
 
 class _Site(NamedTuple):
-    """A call with what its text says: `s3.put_object` has base `s3` and name `put_object`."""
+    """A call and the parts of its text: `s3.put_object` has base `s3` and name `put_object`."""
 
     node: ast.Call
     base: str
@@ -143,7 +143,7 @@ class _Libraries:
         return ""
 
 
-# Names that read or write data whatever they are called on.
+# Names that read or write data on any object.
 _FORMATS = (
     "csv|tsv|parquet|json|jsonl|ndjson|excel|feather|hdf|orc|pickle|stata|sas|spss|xml|fwf|avro|ipc"
     r"|delta|iceberg|lance|arrow|sql\w*|gbq|bigquery|table|database\w*|snowflake|redshift|postgis"

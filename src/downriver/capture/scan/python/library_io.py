@@ -127,7 +127,7 @@ def _bucket(verb: Literal["read", "write"], bucket: int, key: int) -> _Access:
                    ("Bucket", "bucket_name", "bucket"), bucket)  # fmt: skip
 
 
-# By the name of a method, whatever it is called on.
+# By the name of a method, on any object.
 _METHODS: tuple[tuple[re.Pattern[str], _Access], ...] = tuple(
     (re.compile(name), access)
     for name, access in (

@@ -208,8 +208,8 @@ class JobRecorder:
                 with self.inside(job):
                     self.add_blind_spot(
                         "unknown_rows",
-                        f"a part of what is written to {dataset.name} comes from code that is not"
-                        " understood",
+                        f"a part of the data written to {dataset.name} comes from code that "
+                        "cannot be understood",
                         line,
                     )
 

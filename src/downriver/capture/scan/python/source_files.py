@@ -9,6 +9,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from downriver.capture.code.python_syntax import parse_python
 from downriver.capture.scan.python.io_calls import enclosing_functions, list_io_calls
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ class PythonFile:
         """Its syntax tree. Raises SyntaxError."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in their strings do not matter here
-            try:
-                return ast.parse(self.source, filename=self.path)
-            except ValueError as exc:  # null bytes, before Python 3.12
-                raise SyntaxError(str(exc)) from exc
+            return parse_python(self.source, self.path)
 
     @cached_property
     def calls(self) -> list[IoCall]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
-_BEFORE_SQL = r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*"
+_BEFORE_SQL = r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/|\()*"
 _SQL = re.compile(
     _BEFORE_SQL
     + r"(?:select|insert|update|delete|merge|create|with|truncate|copy|unload|replace|alter"
@@ -52,8 +52,9 @@ _WITHOUT_DATA = re.compile(
 # Template values of Airflow: a day, a time, the id of a run.
 _AIRFLOW_VALUE = re.compile(
     r"\{\{-?\s*(?:ds|ts|ds_nodash|ts_nodash\w*|yesterday_ds\w*|tomorrow_ds\w*|prev_ds\w*|next_ds\w*"
-    r"|run_id|(?:execution_date|logical_date|data_interval_start|data_interval_end|dag_run|macros"
-    r"|prev_\w+|next_\w+|ti|task_instance|params|var)\b[^}]*)\s*-?\}\}"
+    r"|run_id)\s*-?\}\}"
+    r"|\{\{-?\s*(?:execution_date|logical_date|data_interval_start|data_interval_end|dag_run|macros"
+    r"|prev_\w+|next_\w+|ti|task_instance|params|var)\b[^{}]*\}\}"
 )
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _PARAMETER = re.compile(r"%\((\w+)\)s|(?<![\w%])%s\b")

@@ -28,7 +28,7 @@ class JdbcName(NamedTuple):
     database: str
 
     def table(self, name: str) -> DatasetId:
-        """Return the dataset of a table name, as it stands in a query or an option."""
+        """Return the dataset of a table name in a query or an option."""
         parts = [part.strip('"`[]') for part in name.split(".")]
         schema = _DEFAULT_SCHEMAS.get(self.scheme)
         if schema is not None and len(parts) == 1:
@@ -53,7 +53,7 @@ def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
 
 
 def is_glob(path: str) -> bool:
-    """Tell whether a path is a pattern."""
+    """Return whether a path is a pattern."""
     return bool(_GLOB.search(path))
 
 

@@ -192,7 +192,7 @@ def _delete(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 
 def _create_delta(command: Java, locator: DatasetLocator) -> WriteCommand:
-    """Return Delta's CREATE TABLE, of which only CLONE has rows that no other command reports."""
+    """Return Delta's CREATE TABLE. Only CLONE has rows that no other command reports."""
     query = option_value(command.query())
     if query is None or simple_name(query) != "CloneTableCommand":
         return WriteCommand(None, None)
@@ -287,7 +287,7 @@ _COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand]] = {
     "TruncateTableCommand": _truncate,
     "AlterTableRenameCommand": _rename,
 }
-# Commands that change no rows: they describe, set, cache, or change what a catalog says.
+# Commands that change no rows: they describe, set, cache, or change metadata of a catalog.
 _WITHOUT_ROWS_PREFIXES = (
     "AddColumns", "AddFile", "AddJar", "AddArchive", "Alter", "Analyze", "Cache", "Comment",
     "CreateCatalog", "CreateDatabase", "CreateFunction", "CreateNamespace", "CreateTempView",

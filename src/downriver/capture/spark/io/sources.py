@@ -1,4 +1,4 @@
-"""The datasets that a plan's leaves read. The JVM is asked, because the plan's JSON lacks them."""
+"""The datasets that a plan's leaves read. They come from the JVM, because the JSON lacks them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_DATASET = frozenset(
 _V2_FILES = frozenset(
     {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
 )
-# Tables that keep nothing, or only for the session.
+# Tables without stored data, or with data only for the session.
 NO_DATA = frozenset({"NoopTable", "NoopTable$", "ConsoleTable", "ConsoleTable$", "MemoryTable"})
 SESSION_CATALOG = "spark_catalog"
 _INFERENCE_OPTION = "__globPaths__"
@@ -97,7 +97,7 @@ class DatasetLocator:
         return place or DatasetLocation(self.dataset_named(name), None, provider)
 
     def dataset_named(self, name: str) -> DatasetId:
-        """Return the dataset of a table of which only the name is known."""
+        """Return the dataset of a table if only its name is known."""
         return DatasetId(self.tables, name)
 
     def v2_table(self, relation: Java) -> DatasetLocation | None:
@@ -274,7 +274,7 @@ def _scanned_files(scan: Java) -> list[DatasetId]:
 
 
 def _is_delta_log(place: DatasetLocation) -> bool:
-    """Tell whether files are the transaction log of a Delta table."""
+    """Return whether files are the transaction log of a Delta table."""
     return "/_delta_log" in place.dataset.name
 
 

@@ -160,7 +160,7 @@ def _named(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> Rel
 
 
 def _is_file_metadata(attribute: PlanNode) -> bool:
-    """Tell whether a column is Spark's file metadata (path, size, time), not data."""
+    """Return whether a column is Spark's file metadata (path, size, time), not data."""
     match attribute.fields.get("dataType"):
         case {"fields": [{"name": "file_path"}, *_]}:
             return attribute.name.endswith("_metadata")
@@ -234,8 +234,8 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
         spots.append(
             PlanBlindSpot(
                 "unknown_write",
-                f"{action.unknown_write} may write, but what it writes is not understood: "
-                "register its outputs by hand",
+                f"{action.unknown_write} may write data, but its output is unknown: "
+                "register the output by hand",
             )
         )
     if action.without_columns:
@@ -261,7 +261,7 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
     spots += [
         PlanBlindSpot(
             "unknown_operator",
-            f"the operator {kind} of the plan is not known: "
+            f"the operator {kind} of the plan is unknown: "
             "each output column may use every input column",
         )
         for kind in walker.unknown

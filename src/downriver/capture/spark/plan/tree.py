@@ -47,7 +47,7 @@ class PlanNode(NamedTuple):
 
 
 def is_tree(value: object) -> TypeGuard[Flat]:
-    """Tell whether a field's value is a tree."""
+    """Return whether a field's value is a tree."""
     return (
         isinstance(value, list)
         and bool(value)

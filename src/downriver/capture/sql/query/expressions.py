@@ -72,7 +72,7 @@ class ExpressionTranslator:
         if isinstance(inner, exp.Column):
             found = self._walker.paths.find(inner, scope)
             if found is not None:
-                return Column(name, found.deps, fields=found.fields)
+                return Column(name, found.deps, fields=found.fields, computation=found.computation)
         if isinstance(inner, exp.Struct):
             return self._walker.paths.struct(inner, name, scope)
         fields = (

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.query.walker import QueryWalker
 
-# What a table's name is made of; anything else in its place is a function.
+# The node types of a table's name. Any other node in its place is a function.
 _TABLE_NAMES = (exp.Identifier, exp.Parameter, exp.Var, exp.Literal, exp.Dot)
 
 
@@ -141,7 +141,7 @@ class FromTranslator:
     def _named_by_value(self, name: TableName) -> Relation:
         if name:
             return self._walker.table_relation(name)
-        self._walker.blind_spots.append("which table is read is known only when it runs")
+        self._walker.blind_spots.append("the table that is read is known only at run time")
         return generate([], NOTHING)
 
     def table_or_field(self, name: TableName, scope: QueryScope) -> Relation:

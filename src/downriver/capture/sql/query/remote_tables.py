@@ -77,7 +77,7 @@ def find_lookup(node: exp.Expression, walker: QueryWalker, scope: QueryScope) ->
     first, *others = node.expressions
     names = list(_names(first))
     if not names:
-        walker.blind_spots.append(f"which dictionary {called}() reads is known only when it runs")
+        walker.blind_spots.append(f"the dictionary that {called}() reads is known only at run time")
         return None
     table: TableName = tuple(part for name in names for part in name.split("."))
     walker.inputs[table] = None

@@ -193,7 +193,9 @@ class SelectTranslator:
                 items.append(Column(item.name, replaced[item.name]))
             elif item.name not in dropped:
                 name = renamed.get(item.name, item.name)
-                items.append(Column(name, item.deps, fields=item.fields))
+                items.append(
+                    Column(name, item.deps, fields=item.fields, computation=item.computation)
+                )
         named = {item.name for item in items if isinstance(item, Column)}
         items += [Column(name, deps) for name, deps in replaced.items() if name not in named]
         return items
@@ -234,7 +236,7 @@ def expand_item(
 ) -> list[Item]:
     """Return a select item such as `min(COLUMNS('a.*'))` once for each matching column."""
     if any(source.open for source in scope.sources.values()):
-        walker.blind_spots.append("the columns that a pattern selects are not all known")
+        walker.blind_spots.append("some columns that the pattern selects are unknown")
         everything = Relation(walker.selects.all_items(scope)).value()
         kind = DependencyKind.IDENTITY if expression is pattern else DependencyKind.TRANSFORMATION
         return [Column("*", direct(everything, kind))]
@@ -273,7 +275,7 @@ def named_like(items: Sequence[Item], node: exp.Expression, walker: QueryWalker)
     """Return the columns whose names match, as far as they are known."""
     pattern = _pattern_of(node)
     if pattern is None or any(isinstance(item, Star) for item in items):
-        walker.blind_spots.append("the columns that a pattern selects are not all known")
+        walker.blind_spots.append("some columns that the pattern selects are unknown")
         return items
     return [i for i in items if isinstance(i, Column) and pattern.search(i.name[:_LONGEST_NAME])]
 

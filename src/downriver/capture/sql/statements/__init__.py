@@ -1,1 +1,1 @@
-"""Statements: what each kind of statement reads and writes."""
+"""Statements: the reads and writes of each kind of statement."""

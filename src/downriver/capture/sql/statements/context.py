@@ -144,7 +144,7 @@ def match_columns(relation: Relation, columns: Sequence[str] | None) -> Sequence
         return relation.items
     found = ((name, relation.find(name, Certainty.INFERRED)) for name in columns)
     return [
-        Column(name, column.deps, fields=column.fields)
+        Column(name, column.deps, fields=column.fields, computation=column.computation)
         for name, column in found
         if column is not None
     ]

@@ -28,7 +28,7 @@ _TEMPORARY = (exp.TemporaryProperty, exp.VolatileProperty)
 
 
 def read_create(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """Read CREATE: what the new table or view is made of."""
+    """Read CREATE: the sources of the new table or view."""
     kind = str(node.args.get("kind") or "").upper()
     target, names = context.target(node.this)
     if kind == "MACRO":

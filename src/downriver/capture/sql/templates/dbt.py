@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from downriver.capture.sql.templates.package_macros import (
     DBT_MACROS,
     MACROS_WITHOUT_OUTPUT,
+    note_approximations,
     print_nothing,
 )
 from downriver.capture.sql.templates.unknown import (
@@ -40,8 +41,9 @@ def dbt_globals(
     `find_macro` returns the macro that `adapter.dispatch` selects for a name and a package.
     """
     variable = _Variables(rendering)
+    own = note_approximations(rendering, DBT_MACROS)
     names: dict[str, Any] = {
-        **DBT_MACROS,
+        **own,
         "ref": _ref(rendering),
         "source": lambda source, table: rendering.table(f"{source}.{table}", f"{source}.{table}"),
         "metric": lambda name, *_: rendering.table(f"metrics/{name}", f"metrics/{name}"),
@@ -65,7 +67,7 @@ def dbt_globals(
         "load_relation": lambda relation: TemplateUnknown(rendering, f"load_relation({relation})"),
         "exceptions": MacroPackage(rendering, "exceptions", MACROS_WITHOUT_OUTPUT.get),
         "modules": MacroPackage(rendering, "modules", lambda name: None),
-        "dbt": MacroPackage(rendering, "dbt", DBT_MACROS.get),
+        "dbt": MacroPackage(rendering, "dbt", own.get),
         "fromjson": lambda text, default=None: _from_json(text, default),
         "tojson": lambda value, default=None, sort_keys=False: str(value),
         "set": lambda value, default=None: list(dict.fromkeys(value)),
@@ -237,7 +239,7 @@ class _Relations:
 
     @staticmethod
     def create(database: Any = None, schema: Any = None, identifier: Any = None, **_: Any) -> Any:
-        """Return the table of a name. Parts that only a run knows are left out."""
+        """Return the table of a name. Parts known only at run time are left out."""
         if isinstance(identifier, TemplateUnknown):
             return identifier
         parts = [part for part in (database, schema, identifier) if isinstance(part, str) and part]

@@ -1,6 +1,6 @@
 """Renders SQL templates (Jinja, dbt) without dbt.
 
-A value that only a run knows is marked as unknown, never guessed. A template that branches on such
+A value known only at run time is marked as unknown, never guessed. A template that branches on such
 a value, as `is_incremental()` is, is rendered for both outcomes.
 """
 
@@ -42,7 +42,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     `source('raw', 'orders')` (as `raw.orders`) to table names where they differ. `variables` are
     the values of `var()`; `macros` are the texts of macro files, `packages` those of installed
     packages by their names. `adapter` is `target.type`. `columns_of` returns the known columns of a
-    table. `settings` are the options of the template in other files, for `config.get()`.
+    table. `settings` are the options of the template in other files, for `config.get()`. `exact`:
+    the SQL is to be run, so what is only approximately right counts as unknown.
     """
 
     this: str = ""
@@ -53,13 +54,14 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     adapter: str = ""
     columns_of: Any = None
     settings: dict[str, Any] = {}
+    exact: bool = False
 
 
 class RenderedTemplate(msgspec.Struct, kw_only=True):
     """A rendered template: one text, or several that differ in values known only at run time.
 
     `tables` are all tables that the template refers to, also those that the text does not contain.
-    `config` are the options of its calls of `config`, `conditions` those that only a run knows.
+    `config` are the options of its calls of `config`, `conditions` those known only at run time.
     `executed` are the statements that it runs while it is rendered.
     """
 
@@ -93,7 +95,7 @@ def render_template(sql: str, template: Template, budget: Budget) -> RenderedTem
                 conditions[condition] = None
                 waiting.append(rendering.true_conditions | {condition})
     if waiting:
-        notes.unknown.setdefault("more conditions than can be tried depend on a run", ("", ""))
+        notes.unknown.setdefault("too many conditions depend on the run", ("", ""))
     if len(conditions) > 1:
         rendering = _Rendering(sql, template, environment, budget, None)
         last = rendering.text()
@@ -142,7 +144,7 @@ class TemplateNotes:
 
 
 class _Rendering:
-    """One rendering. `true_conditions` are those that hold of what only a run knows; None: all."""
+    """One rendering. `true_conditions` are the run-time conditions that are true; None: all."""
 
     def __init__(
         self,
@@ -164,7 +166,7 @@ class _Rendering:
     # TemplateRendering, for the names that dbt defines
 
     def branch(self, condition: str) -> bool:
-        """Return the value of a condition that only a run knows."""
+        """Return the value of a condition known only at run time."""
         self.conditions[condition] = None
         return self._all_true or condition in self.true_conditions
 
@@ -224,6 +226,11 @@ class _Rendering:
         """Record an unknown value."""
         self.notes.unknown.setdefault(message, (word, self._environment.outermost_call))
 
+    def approximate(self, macro: str) -> None:
+        """Record a macro whose SQL is not the SQL of dbt, if that matters."""
+        if self._template.exact:
+            self.unknown(f"the macro {macro} is not rendered as dbt does", macro)
+
     # Rendering
 
     def text(self) -> str:
@@ -247,7 +254,7 @@ class _Rendering:
             length += len(piece)
             self._budget.spend()
             if length > self._budget.limits.characters:
-                raise OverLimitError("it renders to too much text")
+                raise OverLimitError("its output is too long")
             pieces.append(piece)
         return "".join(pieces)
 

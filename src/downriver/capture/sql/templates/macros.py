@@ -38,7 +38,7 @@ class RenderingSlot:
         return self.current
 
     def branch(self, condition: str) -> bool:
-        """Return the value of a condition that only a run knows."""
+        """Return the value of a condition known only at run time."""
         return self._rendering.branch(condition)
 
     def table(self, key: str, name: str) -> TemplateTable:
@@ -80,6 +80,10 @@ class RenderingSlot:
     def unknown(self, message: str, word: str) -> None:
         """Record a value that is known only at run time."""
         self._rendering.unknown(message, word)
+
+    def approximate(self, macro: str) -> None:
+        """Record that a macro prints SQL with the right columns and not the right values."""
+        self._rendering.approximate(macro)
 
 
 class MacroEnvironment:
@@ -153,7 +157,8 @@ class MacroEnvironment:
             for candidate in candidates:
                 if candidate in texts:
                     return self._late(place, candidate)
-        return DBT_MACROS.get(name) if package in ("dbt", _UTILS) else None
+        is_known = name in DBT_MACROS and package in ("dbt", _UTILS)
+        return self._utils.of_expressions[name] if is_known else None
 
     def _late(self, package: str, name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

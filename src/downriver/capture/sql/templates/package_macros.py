@@ -98,6 +98,32 @@ DBT_MACROS: dict[str, Callable[..., str]] = {
 }  # fmt: skip
 
 
+# Their SQL has the right columns and not the right values: enough to read, not to run.
+_APPROXIMATE = frozenset({
+    "datediff", "last_day", "date_spine", "generate_series", "deduplicate", "pivot", "safe_add",
+    "safe_divide", "safe_subtract", "width_bucket", "haversine_distance", "get_url_host",
+    "get_url_path", "get_url_parameter", "slugify",
+})  # fmt: skip
+
+
+def note_approximations(
+    rendering: TemplateRendering, macros: dict[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Return macros of which those that are approximate say so when they are called."""
+
+    def noted(name: str, macro: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            rendering.approximate(name)
+            return macro(*args, **kwargs)
+
+        return call
+
+    return {
+        name: noted(name, macro) if name in _APPROXIMATE else macro
+        for name, macro in macros.items()
+    }
+
+
 class DbtUtils:
     """The macros of dbt_utils. Those that query the database use the known columns of tables."""
 
@@ -108,7 +134,7 @@ class DbtUtils:
             "union_relations": self.union_relations,
             "get_filtered_columns_in_relation": self.list_columns,
         }
-        self.of_expressions: dict[str, Callable[..., Any]] = {
+        expressions: dict[str, Callable[..., Any]] = {
             **DBT_MACROS,
             "generate_surrogate_key": _key,
             "surrogate_key": _key,
@@ -128,13 +154,15 @@ class DbtUtils:
             "log_info": print_nothing,
             "slugify": lambda string: "_".join(str(string).lower().split()),
         }
+        self.of_expressions = note_approximations(rendering, expressions)
 
     def find(self, name: str) -> Callable[..., Any] | None:
         """Return a macro, None when it is not built in."""
         return self.of_database.get(name) or self.of_expressions.get(name)
 
-    def list_columns(self, **options: Any) -> Any:
+    def list_columns(self, *args: Any, **options: Any) -> Any:
         """Return the columns of a relation, without the excluded ones."""
+        options = {**dict(zip(("from", "except"), args, strict=False)), **options}
         relation = options.get("from")
         columns = self._rendering.columns(str(relation))
         if columns is None:

@@ -148,10 +148,10 @@ class Sandbox(SandboxedEnvironment):
         if operator == "%":
             _check_format(left)
         if operator == "**" and not _is_small(right):
-            raise OverLimitError("it builds too large a number")
+            raise OverLimitError("it builds a number that is too large")
         built = _size(left) * _size(right) if operator == "*" else _size(left) + _size(right)
         if built > _LONGEST_VALUE and (hasattr(left, "__len__") or hasattr(right, "__len__")):
-            raise OverLimitError("it builds too long a value")
+            raise OverLimitError("it builds a value that is too long")
         return super().call_binop(context, operator, left, right)
 
     def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
@@ -163,7 +163,7 @@ class Sandbox(SandboxedEnvironment):
         texts = [str(self._checked(part)) for part in parts]
         length = sum(map(len, texts))
         if length > _LONGEST_VALUE:
-            raise OverLimitError("it builds too long a value")
+            raise OverLimitError("it builds a value that is too long")
         self._budget.spend(1 + length // _SIZE_OF_A_STEP)
         return "".join(texts)
 
@@ -204,7 +204,7 @@ class Sandbox(SandboxedEnvironment):
     def _check_numbers(self, values: Iterable[Any]) -> None:
         for value in values:
             if isinstance(value, int) and not _is_small(value):
-                raise OverLimitError("it uses too large a number")
+                raise OverLimitError("it uses a number that is too large")
 
 
 def _size(value: Any) -> int:
@@ -236,7 +236,7 @@ def _deep_size(value: Any) -> int:
         elif isinstance(item, _CONTAINERS):
             pending += item
         if size + len(pending) > _LONGEST_VALUE:
-            raise OverLimitError("it builds too long a value")
+            raise OverLimitError("it builds a value that is too long")
         size += 1
     return size
 
@@ -246,7 +246,7 @@ def _check_method(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> N
     owner = getattr(method, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         if len(owner) + sum(map(_size, args)) > _LONGEST_VALUE:
-            raise OverLimitError("it builds too long a value")
+            raise OverLimitError("it builds a value that is too long")
     elif isinstance(owner, str):
         _check_text(getattr(method, "__name__", ""), owner, [*args, *kwargs.values()])
 
@@ -278,7 +278,7 @@ def _check_text(method: str, text: str, args: Sequence[Any]) -> None:
 
 def _check_length(length: int) -> None:
     if length > _LONGEST_VALUE:
-        raise OverLimitError("it builds too long a value")
+        raise OverLimitError("it builds a value that is too long")
 
 
 def _sum(iterable: Iterable[Any], attribute: str | int | None = None, start: Any = 0) -> Any:
@@ -297,7 +297,7 @@ def _sum(iterable: Iterable[Any], attribute: str | int | None = None, start: Any
 def _check_format(value: Any) -> None:
     """Reject `'%999999999d'` and `'{:>999999999}'`, which print very many characters."""
     if isinstance(value, str) and (_WIDE_CONVERSION.search(value) or _has_wide_field(value)):
-        raise OverLimitError("it builds too long a value")
+        raise OverLimitError("it builds a value that is too long")
 
 
 def _has_wide_field(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Values of a template that only a run knows."""
+"""Values of a template known only at run time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TemplateRendering(Protocol):
     """The rendering in which the names of dbt are used."""
 
     def branch(self, condition: str) -> bool:
-        """Return the value of a condition that only a run knows."""
+        """Return the value of a condition known only at run time."""
 
     def table(self, key: str, name: str) -> TemplateTable:
         """Return the table that a template refers to."""
@@ -48,6 +48,9 @@ class TemplateRendering(Protocol):
 
     def unknown(self, message: str, word: str) -> None:
         """Record a value that is known only at run time."""
+
+    def approximate(self, macro: str) -> None:
+        """Record that a macro prints SQL with the right columns and not the right values."""
 
 
 class TemplateTable(str):

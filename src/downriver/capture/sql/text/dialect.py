@@ -152,7 +152,7 @@ _NOT_LITERAL = re.compile(r"\(\?[<!=][^)]*\)|\[[^]]*\]|\\[A-Za-z]|\(\?:|\{[\d,]+
 
 
 def _words_of(pattern: str) -> tuple[str, ...]:
-    """Return words of which a match contains at least one, () when that is not certain."""
+    """Return words such that each match contains at least one of them, () if there are none."""
     literal = _NOT_LITERAL.sub(" ", pattern)
     if not all(_WORD.search(part) for part in _alternatives(literal)):
         return ()

@@ -83,6 +83,26 @@ def _replace_is_insert(
     return [copy_token(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
 
 
+def _queue_is_read(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Read `RECEIVE … FROM queue`, also inside `WAITFOR (…)`, as a SELECT from the queue."""
+    if place.dialect_name not in _WITH_QUEUES:
+        return None
+    if words[:2] == ["WAITFOR", "("]:
+        tokens = tokens[2 : find_closing(tokens, 1)]
+        words = words_of(tokens)
+    if words[:3] == ["GET", "CONVERSATION", "GROUP"]:
+        tokens = [tokens[0], *tokens[3:]]
+    elif words[:1] != ["RECEIVE"]:
+        return None
+    query = [copy_token(tokens[0], TokenType.SELECT, "SELECT"), *tokens[1:]]
+    return _without_into(query, words_of(query), 0) or query
+
+
+_WITH_QUEUES = frozenset({"tsql", "fabric"})
+
+
 def _with_before_insert(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
@@ -397,6 +417,7 @@ _REPLACE_ROWS = (
 
 
 _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
+    _queue_is_read,
     _replace_is_insert,
     _altered_view,
     _with_before_insert,

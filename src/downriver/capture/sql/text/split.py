@@ -38,6 +38,7 @@ _SOFT = frozenset(
     {
         "PRINT", "USE", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "BULK", "THROW",
         "RAISERROR", "COMMIT", "ROLLBACK", "GRANT", "REVOKE", "SAVE", "RETURN", "TRUNCATE", "CALL",
+        "RECEIVE",
     }
 )  # fmt: skip
 _FOLLOWS_A_COLUMN = frozenset({",", ")", ".", "=", "FROM", "AS", "<", ">", "IS", "IN"})

@@ -262,8 +262,10 @@ def _closes(kind: TokenType, bracket: _Bracket) -> bool:
 
 
 _QUERY = re.compile(
-    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:select|with|insert|create|merge|update|delete)\b",
-    re.IGNORECASE | re.DOTALL,
+    # A comment in one way only: several that follow one another could else be one.
+    r"\s*(?:--[^\n]*\n\s*|/\*(?:[^*]|\*(?!/))*\*/\s*)*"
+    r"(?:select|with|insert|create|merge|update|delete)\b",
+    re.IGNORECASE,
 )
 _EXACT = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 

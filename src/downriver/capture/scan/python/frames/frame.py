@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A data frame. `is_known` tells whether the source of its data is known.
+    """A data frame. `is_known`: the source of its data is known.
 
     `aliases` are the frames it was joined from, by the alias in expressions such as `o.id`.
     `steps` are the operations that derive it. The tables of its relation are (namespace, name).

@@ -100,6 +100,6 @@ def _is_code(path: str, project: DbtProject, head: CommitCode) -> bool:
 
 
 def names_packages(project: DbtProject, code: CommitCode) -> bool:
-    """Tell whether a project uses packages; their models are not read."""
+    """Return whether a project uses packages; their models are not read."""
     root = PurePosixPath(project.root)
     return any(code.text((root / name).as_posix()).strip() for name in _PACKAGE_FILES)

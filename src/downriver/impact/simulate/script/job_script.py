@@ -18,9 +18,10 @@ from downriver.capture.sql.templates.tags import is_template
 from downriver.capture.sql.text.dialect import get_dialect, guess_dialect
 from downriver.columns.dependencies import NOTHING, Deps, TableName
 from downriver.columns.relations import Column, Relation, Star
-from downriver.impact.simulate.column_types import CHECKED, UNKNOWN
-from downriver.impact.simulate.resolution import ResolutionRecorder
-from downriver.impact.simulate.script_types import ScriptTypes
+from downriver.impact.simulate.column_types import CHECKED, UNKNOWN, parse_type
+from downriver.impact.simulate.script.node_places import number_nodes
+from downriver.impact.simulate.script.resolution import ResolutionRecorder
+from downriver.impact.simulate.script.script_types import ScriptTypes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from downriver.capture.sql.listener import ScriptFault, StatementReading
     from downriver.capture.sql.statements.context import StatementEffect, TableWrite
     from downriver.capture.sql.text.parse import ScriptStatement
+    from downriver.columns.relations import Computation
     from downriver.impact.simulate.column_types import ColumnType
-    from downriver.impact.simulate.resolution import SqlProblem
+    from downriver.impact.simulate.script.resolution import SqlProblem
 
 _REPLACING = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE", "SELECT"})
+_CHECKED_WRITES = frozenset({"INSERT", "UPDATE", "MERGE", "COPY", "LOAD"})
 _LIMITS = SqlLimits(seconds=10**9)  # a script is cached and read again: only steps are limited
 _SCRIPTS_KEPT = 50_000
 _FEWER_VALUES_ALLOWED = frozenset({"postgres", "redshift", "sqlite"})
@@ -64,12 +67,14 @@ class ScriptColumn(NamedTuple):
     name: str
     deps: Deps
     type: ColumnType
+    computation: Computation | None
 
 
 class ScriptOutput(NamedTuple):
     """What a script does to one table; it `replaces` the table or changes the one that is there.
 
-    A `view` keeps no rows: when its query fails, nothing of it is left to read.
+    A `view` stores no rows: if its query fails, it cannot be read. An output that `defines` the
+    table lists its columns and fills none.
     """
 
     table: TableName
@@ -79,6 +84,7 @@ class ScriptOutput(NamedTuple):
     replaces: bool
     stars: frozenset[TableName]
     view: bool
+    defines: bool = False
 
 
 class ScriptReading(NamedTuple):
@@ -93,7 +99,7 @@ class ScriptReading(NamedTuple):
         """Return the same reading with other types of columns: every name means the same."""
         outputs = [
             output._replace(
-                columns=[c._replace(type=types.type_of_deps(c.deps)) for c in output.columns]
+                columns=[c._replace(type=types.type_of_column(c)) for c in output.columns]
             )
             for output in self.outputs
         ]
@@ -126,6 +132,7 @@ class JobScript:
         self.dialect_name = self._names.dialect_name
         self._variables: set[str] = set()
         self._scripts = [self._parse(text, budget) for text in texts]
+        number_nodes(self.trees)
 
     def _parse(self, text: str, budget: Budget) -> list[ScriptStatement]:
         parser = ScriptParser(self.dialect, budget)
@@ -216,7 +223,7 @@ class _ReaderTables:
         return None if shape.open else shape.columns
 
     def find_relation(self, table: TableName) -> Relation | None:
-        """Return an open table of which some columns are known not to exist."""
+        """Return a table with unknown columns, without those that are known not to exist."""
         shape = self._tables.shape(table)
         if shape.open and shape.without:
             self._reader.inputs.add(table)
@@ -254,14 +261,17 @@ class _JobReader(ResolutionRecorder):
         if effect is None or tree is None:
             return
         self.inputs.update(reading.inputs)
-        if effect.kind in ("INSERT", "UPDATE", "MERGE"):
+        if effect.kind in _CHECKED_WRITES:
             self._check_writes(tree, effect, reading.lasting_writes)
         if effect.lifecycle is None:
             replaces, is_view = effect.kind in _REPLACING, effect.kind == "CREATE VIEW"
-            self.outputs += [
+            outputs = [
                 self._output(self._named_once(write), replaces, is_view)
                 for write in reading.lasting_writes
             ]
+            if effect.kind == "CREATE TABLE" and not effect.inputs:
+                outputs = [_defined(output, tree) for output in outputs]
+            self.outputs += outputs
 
     def _named_once(self, written: TableWrite) -> TableWrite:
         """Two columns of one name: DuckDB numbers the later ones, others refuse."""
@@ -281,7 +291,7 @@ class _JobReader(ResolutionRecorder):
 
     def _output(self, written: TableWrite, replaces: bool, is_view: bool) -> ScriptOutput:
         columns = [
-            ScriptColumn(item.name, item.deps, self._type_of(item))
+            ScriptColumn(item.name, item.deps, self._type_of(item), item.computation)
             for item in written.columns
             if isinstance(item, Column)
         ]
@@ -332,6 +342,17 @@ class _JobReader(ResolutionRecorder):
         if self._dialect_name in _FEWER_VALUES_ALLOWED:
             return given <= wanted
         return given == wanted
+
+
+def _defined(output: ScriptOutput, tree: exp.Expression) -> ScriptOutput:
+    """Return an output with the types that CREATE TABLE lists for its columns."""
+    types = {
+        str(part.name).casefold(): parse_type(kind.sql())
+        for part in tree.find_all(exp.ColumnDef)
+        if isinstance(kind := part.args.get("kind"), exp.DataType)
+    }
+    columns = [c._replace(type=types.get(c.name.casefold(), c.type)) for c in output.columns]
+    return output._replace(columns=columns, defines=bool(columns))
 
 
 def _written_node(tree: exp.Expression, name: str) -> exp.Expression:

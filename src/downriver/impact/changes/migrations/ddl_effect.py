@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.text.parse import ScriptStatement
 
-_STRINGS_AND_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
+_STRINGS_AND_COMMENTS = re.compile(r"--[^\n]*|/\*(?:(?!/\*).)*?\*/|'(?:[^']|'')*'", re.DOTALL)
 DDL_WORDS = re.compile(
     r"\b(?:alter|drop|rename|truncate|undrop|create\s+or\s+replace)\s+"
     r"(?:(?:external|foreign|iceberg|dynamic|materialized|temporary|temp|transient)\s+)?"
@@ -36,7 +36,7 @@ DDL_WORDS = re.compile(
 
 
 def mentions_ddl(text: str) -> bool:
-    """Tell whether a text has words that alter tables in it, in whatever language it is."""
+    """Return whether a text in any language contains words that alter tables."""
     return DDL_WORDS.search(text) is not None
 
 
@@ -48,13 +48,15 @@ def strip_strings(sql: str) -> str:
 class DdlEffect(NamedTuple):
     """What a statement does to tables. It is `known` only when all of its effect is.
 
-    `made` are tables that the statement creates, or `replaces`.
+    `made` are tables that the statement creates, or `replaces`; `columns` are those it lists for
+    the table.
     """
 
     known: bool
     changes: tuple[Change, ...] = ()
     made: tuple[str, ...] = ()
     replaces: bool = False
+    columns: tuple[ColumnAdd, ...] = ()
     reason: UnreadReason = UnreadReason.SQL_STATEMENT
 
     @classmethod
@@ -172,7 +174,11 @@ def _effect_of_create(tree: exp.Create) -> DdlEffect:
     target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     if not isinstance(target, exp.Table):
         return DdlEffect(False)
-    return DdlEffect(True, (), (_table(target),), bool(tree.args.get("replace")))
+    name, listed = _table(target), []
+    if isinstance(tree.this, exp.Schema) and not isinstance(tree.expression, exp.Query):
+        listed = [part for part in tree.this.expressions if isinstance(part, exp.ColumnDef)]
+    columns = tuple(_added(name, column) for column in listed)
+    return DdlEffect(True, (), (name,), bool(tree.args.get("replace")), columns)
 
 
 def _table(node: exp.Expression) -> str:
@@ -204,7 +210,7 @@ _DROPPED_CONSTRAINTS = frozenset({"CONSTRAINT", "INDEX", "KEY", "PRIMARY KEY", "
 
 
 def _read_action(dataset: str, action: exp.Expression) -> list[Change] | None:
-    """Return what one action of ALTER TABLE changes, None when that is unknown."""
+    """Return the change of one action of ALTER TABLE, or None if it is unknown."""
     match action:
         case exp.RenameColumn():
             to = str(action.args["to"].name)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.script import RESULT
 from downriver.impact.simulate.delta import CatalogColumn, shape_of
-from downriver.impact.simulate.job_script import ScriptOutput, TableShape
+from downriver.impact.simulate.script.job_script import ScriptOutput, TableShape
 from downriver.model.verdicts import Reference
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Delta
-    from downriver.impact.simulate.job_script import JobScript, ScriptReading
     from downriver.impact.simulate.process import Job
-    from downriver.impact.simulate.resolution import ColumnLookup, SqlProblem, SqlProblems
+    from downriver.impact.simulate.script.job_script import JobScript, ScriptReading
+    from downriver.impact.simulate.script.resolution import ColumnLookup, SqlProblem, SqlProblems
 
 _CLAUSES: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Where, "filter"),
@@ -39,7 +39,7 @@ _CLAUSES: tuple[tuple[type[exp.Expression], str], ...] = (
 
 
 def clause_of(node: exp.Expression) -> str:
-    """Return the clause a node stands in: select, join, filter, group, order, write or read."""
+    """Return the clause that contains a node: select, join, filter, group, order, write or read."""
     if isinstance(node, exp.Table):
         return "read"
     current: exp.Expression | None = node
@@ -215,26 +215,27 @@ class BoundScript:
         return self.tables.node(output.table)
 
     def columns_of(self, node: int) -> tuple[CatalogColumn, ...] | None:
-        """Return the columns this fills a dataset with, when it alone decides them."""
+        """Return the columns of a dataset, when this alone decides them or lists them."""
         for output in self.found.outputs:
-            if output.replaces and not output.open and self.output_node(output) == node:
+            decides = output.replaces or output.defines
+            if decides and not output.open and self.output_node(output) == node:
                 return tuple(CatalogColumn(c.name, type_text(c.type)) for c in output.columns)
         return None
 
     @cached_property
     def type_problems(self) -> SqlProblems:
-        """What is wrong with types already, so that only what is new counts."""
+        """The type errors of the current SQL, so that only new ones count."""
         types = self.script.types_under(self.found, self.tables)
         types.check_types(self.script.nodes)
         return types.problems
 
     def problems(self) -> Iterator[SqlProblem]:
-        """Yield what is wrong with the SQL of today. It shows limits of this reader."""
+        """Yield the errors of the current SQL. They show limits of this reader."""
         yield from self.found.names.problems
         yield from self.type_problems
 
     def has_problem(self, problem: SqlProblem) -> bool:
-        """Tell whether the SQL of today has the same problem at the same place."""
+        """Return whether the current SQL has the same problem at the same place."""
         if problem.kind == "type":
             return problem in self.type_problems
         return problem in self.found.names.problems

@@ -1,4 +1,4 @@
-"""dbt options of models, snapshots and seeds that differ between two commits, and what that means.
+"""dbt options that differ between two commits, and the effect of each.
 
 An option is set in the code of a model, in a property file or in `dbt_project.yml`. Each one that
 differs is judged, is known to leave data as it is, or is reported as not read.
@@ -29,7 +29,7 @@ PROJECT_FILE = "dbt_project.yml"
 PROPERTIES = (".yml", ".yaml")
 RESOURCES = ("models", "snapshots", "seeds")
 
-# Options for people and for the cost of a run: the data stays the same.
+# Options for documentation and for the cost of a run. They do not change data.
 HARMLESS = frozenset(
     {
         "tags", "meta", "docs", "description", "group", "persist_docs", "query_tag", "labels",
@@ -186,8 +186,8 @@ class _Comparison:
         self, path: str, name: str, option: str, values: tuple[Any, Any], effect: str
     ) -> None:
         file, line = self._place(path, name, option)
-        told = f"{option}: {_shown(values[0])} -> {_shown(values[1])}: {effect}"
-        self._open.setdefault((file, line, told), []).append(name)
+        difference = f"{option}: {_shown(values[0])} -> {_shown(values[1])}: {effect}"
+        self._open.setdefault((file, line, difference), []).append(name)
 
     def _place(self, path: str, name: str, option: str) -> tuple[str, int]:
         """Return the edited file that sets an option of a model, and the line."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.columns.dependencies import DependencyKind, Deps
+from downriver.columns.dependencies import DependencyKind
 from downriver.impact.simulate.column_types import (
     UNKNOWN,
     ColumnType,
@@ -17,50 +17,47 @@ from downriver.impact.simulate.column_types import (
     parse_type,
     result_type,
 )
-from downriver.impact.simulate.identity_map import IdentityMap
-from downriver.impact.simulate.resolution import SqlProblems
+from downriver.impact.simulate.script.resolution import ComputedValue, SqlProblems, UnitedValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from downriver.columns.relations import Column
-    from downriver.impact.simulate.job_script import TableSchemas
-    from downriver.impact.simulate.resolution import ResolutionRecorder
+    from downriver.columns.dependencies import Deps
+    from downriver.columns.relations import Computation
+    from downriver.impact.simulate.script.job_script import TableSchemas
+    from downriver.impact.simulate.script.resolution import ColumnValue, ResolutionRecorder
 
 
 class ScriptTypes:
-    """Types of what a script reads and computes. `names` says what each reference means."""
+    """Types of the columns that a script reads and computes. `names` resolves each reference."""
 
     def __init__(self, names: ResolutionRecorder, tables: TableSchemas, dialect_name: str) -> None:
         self._names = names
         self._tables = tables
         self._dialect_name = dialect_name
-        self._types: IdentityMap[Deps, ColumnType] = IdentityMap()
+        self._types: dict[Computation, ColumnType] = {}
         self.problems = SqlProblems()
 
-    def type_of_column(self, column: Column) -> ColumnType:
+    def type_of_column(self, column: ColumnValue) -> ColumnType:
         """Return a column's type as far as it is known."""
-        return self.type_of_deps(column.deps)
+        computation = column.computation
+        if computation is None:
+            return self._base_type(column.deps)
+        known = self._types.get(computation)
+        if known is None:
+            # A recursive query refers to itself: its own type is unknown while it is computed.
+            self._types[computation] = UNKNOWN
+            known = self._types[computation] = self._find_type(computation)
+        return known
 
-    def type_of_deps(self, deps: Deps) -> ColumnType:
-        """Return the type of the column that has these dependencies."""
-        known = self._types.get(deps)
-        if known is not None:
-            return known
-        if not deps:
-            return self._find_type(deps)
-        # A recursive query refers to itself: its own type is unknown while it is computed.
-        self._types[deps] = UNKNOWN
-        found = self._find_type(deps)
-        self._types[deps] = found
-        return found
-
-    def _find_type(self, deps: Deps) -> ColumnType:
-        branches = self._names.branches.get(deps)
-        if branches is not None:
-            return common_type([self.type_of_column(column) for column in branches])
-        node = self._names.nodes.get(deps)
-        return self.type_of(node) if node is not None else self._base_type(deps)
+    def _find_type(self, computation: Computation) -> ColumnType:
+        match computation:
+            case UnitedValue():
+                return common_type([self.type_of_column(each) for each in computation.branches])
+            case ComputedValue():
+                return self.type_of(computation.node)
+            case _:
+                return UNKNOWN
 
     def _base_type(self, deps: Deps) -> ColumnType:
         types = []

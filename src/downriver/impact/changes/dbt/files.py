@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.code.dbt_resources import entries, mapping, text
 from downriver.capture.scan import project_of
-from downriver.impact.changes.dbt_names import names_packages
-from downriver.impact.changes.dbt_settings import (
+from downriver.impact.changes.dbt.names import names_packages
+from downriver.impact.changes.dbt.settings import (
     HARMLESS,
     PROJECT_FILE,
     PROPERTIES,
@@ -33,7 +33,7 @@ _PACKAGE_FILES = ("packages.yml", "dependencies.yml", "package-lock.yml")
 _PROFILES = "profiles.yml"
 _SHOWN = 80
 
-# Of a property file: what is documentation, and what other readers compare.
+# Keys of a property file that are documentation, or that other readers compare.
 _DOCUMENTS = frozenset(
     {"version", "groups", "macros", "analyses", "unit_tests", "data_tests", "exposures"}
 )
@@ -56,14 +56,17 @@ _OF_PROJECT = frozenset(
 
 
 class FileEntries(NamedTuple):
-    """What edited dbt files come to: definitions with another meaning, and what is not known."""
+    """The result of edited dbt files: definitions with another meaning, and unread parts."""
 
     definitions: list[DatasetId]
     unread: list[Unread]
 
 
 class Difference(NamedTuple):
-    """One entry that differs, by the keys that lead to it. `line` is of head, 0 if it is gone."""
+    """One entry that differs, by the keys that lead to it.
+
+    `line` is the line in head, 0 if it was removed.
+    """
 
     keys: tuple[str, ...]
     line: int
@@ -123,7 +126,7 @@ def _compare_project(
 
 
 def _mentions(side: CommitCode, variable: str) -> bool:
-    """Tell whether a template of a commit names a variable, so that its value is compared."""
+    """Return whether a template of a commit names a variable, so that its value is compared."""
     named = re.compile(rf"""\bvar\(\s*['"]{re.escape(variable)}['"]""")
     if any(
         named.search(macro)

@@ -11,8 +11,14 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from downriver.impact.changes.ddl import DdlReading, LocatedChange, read_ddl
-from downriver.impact.changes.ddl_effect import mentions_ddl
+from downriver.capture.code.python_syntax import parse_python
+from downriver.impact.changes.migrations.ddl import DdlReading, read_ddl
+from downriver.impact.changes.migrations.ddl_effect import mentions_ddl
+from downriver.impact.changes.migrations.table_definitions import (
+    DefinitionEdit,
+    LocatedChange,
+    TableDefinition,
+)
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -45,6 +51,11 @@ _DDL_STATEMENT = re.compile(
     re.IGNORECASE,
 )
 
+_DEFINITION = re.compile(
+    r"\s*(?:drop\s[^;]*;\s*)?create\s+(?:(?:or\s+replace|external|unlogged|transient)\s+)*table\b",
+    re.IGNORECASE,
+)
+
 
 def read_python(path: str, base: str | None, head: str) -> DdlReading:
     """Return what a Python file alters itself: by DDL in its strings, or by calls of a library.
@@ -61,11 +72,12 @@ def read_python(path: str, base: str | None, head: str) -> DdlReading:
         _added(found.changes, before.changes, lambda located: str(located.change)),
         _added(found.unread, before.unread, lambda unread: f"{unread.reason} {unread.detail}"),
         _added(found.replaced, before.replaced, lambda located: str(located.change)),
+        DefinitionEdit(before.definitions.after, found.definitions.after),
     )
 
 
 def _added(after: list[Any], before: list[Any], key: Any) -> list[Any]:
-    """Return what is in the new version of a file, and was not in the old one."""
+    """Return the statements that are only in the new version of a file."""
     known = Counter(map(key, before))
     added = []
     for item in after:
@@ -90,14 +102,15 @@ def _is_test(path: str) -> bool:
 class _PythonMigration(ast.NodeVisitor):
     def __init__(self, path: str) -> None:
         self._path = path
-        self._found = DdlReading([], [], [])
+        self._definitions: dict[str, TableDefinition] = {}
+        self._found = DdlReading([], [], [], DefinitionEdit({}, self._definitions))
         self._tables: dict[str, str] = {}  # of `with op.batch_alter_table("t") as batch`
         self._text = ""
 
     def read(self, text: str) -> DdlReading | None:
         try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError):
+            tree = parse_python(text)
+        except (SyntaxError, RecursionError):
             return None
         self._text = text
         self.visit(tree)
@@ -119,7 +132,7 @@ class _PythonMigration(ast.NodeVisitor):
     def _visit_body(
         self, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     ) -> None:
-        """Visit everything but a docstring."""
+        """Visit every node except a docstring."""
         documented = ast.get_docstring(node, clean=False) is not None
         for statement in node.body[1:] if documented else node.body:
             self.visit(statement)
@@ -127,7 +140,13 @@ class _PythonMigration(ast.NodeVisitor):
     # SQL in strings
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, str) and _runs_ddl(node.value):
+        if not isinstance(node.value, str):
+            return
+        if _DEFINITION.match(node.value):
+            first = node.lineno - 1
+            for name, table in read_ddl(node.value, path=self._path).definitions.after.items():
+                self._definitions[name] = table._replace(line=table.line + first)
+        if _runs_ddl(node.value):
             found = read_ddl(node.value, path=self._path)
             first = node.lineno - 1
             for part, located in ((self._found.changes, found.changes),
@@ -204,7 +223,7 @@ class _PythonMigration(ast.NodeVisitor):
 
 
 def _runs_ddl(text: str) -> bool:
-    """Tell whether a string is a statement that alters a table, or runs a procedure."""
+    """Return whether a string is a statement that alters a table, or runs a procedure."""
     found = _DDL_STATEMENT.match(text)
     return found is not None and (found["call"] is not None or mentions_ddl(text))
 
@@ -218,12 +237,12 @@ def _called(node: ast.Call) -> str:
 
 
 def _is_op(node: ast.expr | None) -> bool:
-    """Tell Alembic's `op`, as every migration imports it."""
+    """Return whether a name is Alembic's `op`, as every migration imports it."""
     return isinstance(node, ast.Name) and node.id == "op"
 
 
 def _is_known_text(arguments: Sequence[ast.expr]) -> bool:
-    """Tell whether SQL is written out, perhaps inside `text(...)`."""
+    """Return whether SQL is a constant, possibly inside `text(...)`."""
     first = arguments[0] if arguments else None
     if isinstance(first, ast.Call):
         return _is_known_text(first.args)

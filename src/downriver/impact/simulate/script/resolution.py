@@ -1,15 +1,15 @@
-"""The names that a reading of SQL looks up: what they mean, and which do not resolve."""
+"""The names in a SQL text: the columns that they refer to, and the names that do not resolve."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlglot import exp
 
 from downriver.capture.sql.listener import ScriptListener
 from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, TableName
-from downriver.columns.relations import Column, Star
-from downriver.impact.simulate.identity_map import IdentityMap
+from downriver.columns.relations import Column, Computation, Star
+from downriver.impact.simulate.script.node_places import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,12 +37,42 @@ class ColumnLookup(NamedTuple):
     bases: tuple[tuple[TableName, str], ...]
 
 
+class ComputedValue(Computation):
+    """A value that an expression computes."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: exp.Expression) -> None:
+        self.node = node
+
+
+class UnitedValue(Computation):
+    """A column of a set operation: the values of one column of each branch."""
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: Sequence[Column]) -> None:
+        self.branches = branches
+
+
+class ColumnValue(Protocol):
+    """A column, as far as its value: what it depends on, and how it is computed."""
+
+    @property
+    def deps(self) -> Deps:
+        """What the value depends on."""
+
+    @property
+    def computation(self) -> Computation | None:
+        """How the value is computed, None for a column of a table."""
+
+
 class SqlProblems:
     """What a database would reject in one script, each place once for each kind."""
 
     def __init__(self) -> None:
         self._found: list[SqlProblem] = []
-        self._places: dict[str, IdentityMap[exp.Expression, SqlProblem]] = {}
+        self._places: set[tuple[str, int]] = set()
         self._names: set[tuple[str, str]] = set()  # of problems without a place
 
     def __iter__(self) -> Iterator[SqlProblem]:
@@ -51,7 +81,7 @@ class SqlProblems:
     def __contains__(self, problem: SqlProblem) -> bool:
         if problem.node is None:
             return (problem.kind, problem.name) in self._names
-        return problem.node in self._places.get(problem.kind, IdentityMap())
+        return (problem.kind, place_of(problem.node)) in self._places
 
     def add(self, kind: str, node: exp.Expression | None, name: str) -> None:
         """Add a problem, unless it is known at this place."""
@@ -62,7 +92,7 @@ class SqlProblems:
         if node is None:
             self._names.add((kind, name))
         else:
-            self._places.setdefault(kind, IdentityMap())[node] = problem
+            self._places.add((kind, place_of(node)))
 
 
 class ResolutionRecorder(ScriptListener):
@@ -79,14 +109,11 @@ class ResolutionRecorder(ScriptListener):
         self.unread = False
         self.natural: list[tuple[str, ...]] = []  # the columns of each NATURAL JOIN
         self.joined: list[tuple[exp.Expression, Column, Column]] = []  # by USING and NATURAL
-        # The dependencies of a column are one object wherever the column is used.
-        self.nodes: IdentityMap[Deps, exp.Expression] = IdentityMap()
-        self.branches: IdentityMap[Deps, list[Column]] = IdentityMap()
-        self._found: IdentityMap[exp.Expression, Column] = IdentityMap()
+        self._found: dict[int, Column] = {}  # by the place of the reference
 
     def find(self, node: exp.Expression) -> Column | None:
         """Return the column that a reference means."""
-        return self._found.get(node)
+        return self._found.get(place_of(node))
 
     # Names, while a statement is read
 
@@ -101,7 +128,7 @@ class ResolutionRecorder(ScriptListener):
         if found is None or self._is_alias_too_early(node, name, scope):
             self.problems.add("missing_column", node, name)
             return
-        self._found[node] = found
+        self._found[place_of(node)] = found
         bases = tuple(
             (table, column)
             for (table, column, kind, _) in found.deps
@@ -110,7 +137,7 @@ class ResolutionRecorder(ScriptListener):
         self.lookups.append(ColumnLookup(node, name, bases))
 
     def _is_alias_too_early(self, node: exp.Expression, name: str, scope: QueryScope) -> bool:
-        """In most dialects WHERE comes before the select list, and knows none of its names."""
+        """In most dialects WHERE cannot use the names of the select list."""
         if self._dialect_name in _ALIASES_IN_WHERE or len(node.parts) > 1:
             return False
         if name not in scope.aliases or scope.merged.get(name) is not None:
@@ -146,7 +173,7 @@ class ResolutionRecorder(ScriptListener):
         before: Sequence[Relation],
         joined: Relation,
     ) -> None:
-        """A NATURAL JOIN is by whatever columns both sides have."""
+        """A NATURAL JOIN uses all columns that both sides have."""
         self.natural.append(tuple(sorted(names)))
         if not names and not joined.open and not any(side.open for side in before):
             self.problems.add("natural", join, "no column is left to join on")
@@ -199,7 +226,7 @@ class ResolutionRecorder(ScriptListener):
     def computed(self, node: exp.Expression, column: Column) -> None:
         """Remember what a column is computed by, for its type."""
         if column.deps is not NOTHING and column.deps:
-            self.nodes[column.deps] = node
+            column.computation = ComputedValue(node)
 
     def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
         """The branches of a set operation have as many columns as each other."""
@@ -211,7 +238,7 @@ class ResolutionRecorder(ScriptListener):
             return
         for at, item in enumerate(result.items):
             if isinstance(item, Column) and item.deps:
-                self.branches[item.deps] = [branch.columns[at] for branch in branches]
+                item.computation = UnitedValue([branch.columns[at] for branch in branches])
 
     def missing_table(self, table: TableName) -> None:
         """Record a reference to a table that does not exist."""
@@ -220,7 +247,7 @@ class ResolutionRecorder(ScriptListener):
     # Meaning
 
     def is_base(self, table: str) -> bool:
-        """Tell a table of the database from a name that the script itself gives."""
+        """Return whether a name is a table of the database, and not defined in the script."""
         return table.casefold() in self._base_names
 
     @property
@@ -234,28 +261,29 @@ class ResolutionRecorder(ScriptListener):
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return what a column is made of, as text."""
-        found = self._found.get(node)
+        found = self.find(node)
         if found is None:
             return f"?{str(node.name).casefold()}"
-        return self.render_deps(found.deps, render, renamed)
+        return self.render_value(found, render, renamed)
 
-    def render_deps(
+    def render_value(
         self,
-        deps: Deps,
+        column: ColumnValue,
         render: Callable[[exp.Expression], str],
         renamed: Callable[[TableName, str], str],
     ) -> str:
-        """Return what has these dependencies: an expression, or the base columns themselves."""
-        node = self.nodes.get(deps)
-        if node is not None:
-            return render(node)
+        """Return what computes a column: an expression, or the base columns themselves."""
+        if isinstance(column.computation, ComputedValue):
+            return render(column.computation.node)
         return " | ".join(
-            sorted(f"{'.'.join(t)}.{renamed(t, c)}:{int(k)}".casefold() for t, c, k, _ in deps)
+            sorted(
+                f"{'.'.join(t)}.{renamed(t, c)}:{int(k)}".casefold() for t, c, k, _ in column.deps
+            )
         )
 
 
 def _is_ambiguous(name: str, scope: QueryScope) -> bool:
-    """Tell whether two tables of the innermost scope that has a name have it both."""
+    """Return whether two tables of the innermost scope with this name both have it."""
     current: QueryScope | None = scope
     folded = name.casefold()
     while current is not None:

@@ -1,4 +1,4 @@
-"""Folders that dbt writes into: what it builds is no source, what it installs is read beside it."""
+"""Folders that dbt writes: build output is not source code, installed packages are read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def find_artifact_folders(untracked: Iterable[str]) -> set[str]:
 
 
 def is_in_folders(path: str, folders: Sequence[str]) -> bool:
-    """Tell whether a file is in one of these folders."""
+    """Return whether a file is in one of these folders."""
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 

@@ -21,13 +21,19 @@ from downriver.capture.sql.text.dialect import get_dialect
 from downriver.capture.sql.text.split import replace_delimiters, split_statements
 from downriver.capture.sql.text.tokens import source_text, tokenize_leniently
 from downriver.errors import InvalidRequestError
-from downriver.impact.changes.ddl_effect import (
+from downriver.impact.changes.migrations.ddl_effect import (
     BARE_RENAME,
     DDL_WORDS,
     HARMLESS_ALTER,
     DdlEffect,
     read_vendor_text,
     strip_strings,
+)
+from downriver.impact.changes.migrations.table_definitions import (
+    DefinedTables,
+    DefinitionEdit,
+    LocatedChange,
+    TableDefinition,
 )
 from downriver.model.changes import (
     Change,
@@ -43,23 +49,17 @@ if TYPE_CHECKING:
     from downriver.capture.sql.text.parse import ScriptStatement
 
 
-class LocatedChange(NamedTuple):
-    """A change, and the place in a file that states it."""
-
-    change: Change
-    path: str
-    line: int
-
-
 class DdlReading(NamedTuple):
     """The changes of a migration, the statements that could not be read, and replaced tables.
 
     `replaced` are tables that are created again: by CREATE OR REPLACE, or by DROP and CREATE.
+    `definitions` are the tables whose columns the file lists, before and after an edit.
     """
 
     changes: list[LocatedChange]
     unread: list[Unread]
     replaced: list[LocatedChange]
+    definitions: DefinitionEdit = DefinitionEdit({}, {})
 
 
 def read_ddl(
@@ -68,15 +68,34 @@ def read_ddl(
     """Read a migration. `before` is its text before an edit: statements in both are left out."""
     new = _read_statements(sql, dialect, path)
     if before is None:
-        return _as_reading(new, new)
-    known = Counter(statement.key for statement in _read_statements(before, dialect, path))
+        return _as_reading(new, new)._replace(definitions=DefinitionEdit({}, _definitions(new)))
+    old = _read_statements(before, dialect, path)
+    known = Counter(statement.key for statement in old)
     added = []
     for statement in new:
         if known[statement.key] > 0:
             known[statement.key] -= 1
         else:
             added.append(statement)
-    return _as_reading(added, new)
+    definitions = DefinitionEdit(_definitions(old), _definitions(new))
+    found = _as_reading(added, new)
+    replaced = [
+        located
+        for located in found.replaced
+        if not definitions.has_both(located.change.dataset)  # its columns are compared
+    ]
+    return found._replace(replaced=replaced, definitions=definitions)
+
+
+def _definitions(statements: Sequence[_Statement]) -> dict[str, TableDefinition]:
+    """Return the tables that a script creates, as they are at its end, by case-folded name."""
+    tables = DefinedTables()
+    for statement in statements:
+        if statement.columns:
+            tables.create(TableDefinition(statement.made[0], statement.columns, *statement.place))
+        for change in statement.changes:
+            tables.apply(change)
+    return tables.by_name
 
 
 def parse_ddl(sql: str, dialect: str | None = None) -> list[Change]:
@@ -93,7 +112,10 @@ NO_CHANGES = "has no statement that changes a table, such as ALTER TABLE or DROP
 
 
 class _Statement(NamedTuple):
-    """One statement of a migration. `made` are the tables that it creates or `replaces`."""
+    """One statement of a migration. `made` are the tables that it creates or `replaces`.
+
+    `columns` are those that it lists for the table that it creates.
+    """
 
     key: str
     place: tuple[str, int]
@@ -101,6 +123,7 @@ class _Statement(NamedTuple):
     unread: Unread | None = None
     made: tuple[str, ...] = ()
     replaces: bool = False
+    columns: tuple[ColumnAdd, ...] = ()
 
 
 def _as_reading(added: Sequence[_Statement], every: Sequence[_Statement]) -> DdlReading:
@@ -197,7 +220,7 @@ class _Migration:
             yield from self._read_chunk(source_text(chunk, text), lines, reader)
 
     def _read_chunk(self, chunk: str, lines: int, reader: ScriptParser) -> Iterator[_Statement]:
-        """Read what stands between two semicolons, and check that nothing of it was left out."""
+        """Read the text between two semicolons, and check that no part of it was skipped."""
         read = ""
         empty = True
         for parsed in reader.read(chunk):
@@ -231,7 +254,14 @@ class _Migration:
     def _read_as(self, parsed: ScriptStatement, lines: int, effect: DdlEffect) -> _Statement:
         place = (self._path, parsed.line + lines)
         key = _key(parsed.sql)
-        return _Statement(key, place, effect.changes, None, effect.made, effect.replaces)
+        return _Statement(
+            key=key,
+            place=place,
+            changes=effect.changes,
+            made=effect.made,
+            replaces=effect.replaces,
+            columns=effect.columns,
+        )
 
     def _read_in_other_dialect(self, parsed: ScriptStatement, lines: int) -> _Statement | None:
         """Read a statement in another dialect where none was named, or by its known shapes."""
@@ -292,7 +322,7 @@ _DECLARATION = re.compile(r"\s*(?:declare|set|let)\b|\s*@?\w+\s*:=", re.IGNORECA
 
 
 def _is_block_word(chunk: str) -> bool:
-    """Tell whether a piece of a script has no statement in it: a bracket of a block, a variable."""
+    """Return whether a piece of a script contains no statement, such as a bracket of a block."""
     text = strip_strings(chunk).strip()
     if not text or _TRANSACTION.match(text):
         return True
@@ -300,14 +330,14 @@ def _is_block_word(chunk: str) -> bool:
 
 
 def _is_spelled_out(sql: str, effect: DdlEffect) -> bool:
-    """Tell a list of actions from what another dialect takes for a list of columns to add."""
+    """Return whether this is a list of actions, and not a list of columns to add."""
     added = sum(isinstance(change, ColumnAdd) for change in effect.changes)
     written = len(re.findall(r"\badd\b", sql, re.IGNORECASE))
     return added <= written and not _has_placeholder(sql, effect)
 
 
 def _has_placeholder(sql: str, effect: DdlEffect) -> bool:
-    """Tell whether a change has a name or type in it that a client or tool fills in later."""
+    """Return whether a change contains a placeholder for a name or type."""
     if not effect.changes and not effect.made:
         return False
     return _PLACEHOLDER.search(strip_strings(sql)) is not None

@@ -1,0 +1,1 @@
+"""Changes of dbt projects: their files, names, settings and build output."""

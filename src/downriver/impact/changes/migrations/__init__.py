@@ -1,0 +1,1 @@
+"""Changes that migrations make: DDL, and code that contains it."""

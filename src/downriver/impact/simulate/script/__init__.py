@@ -1,0 +1,1 @@
+"""The SQL of a process: parsed, resolved against the catalog, and typed."""
