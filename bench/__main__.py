@@ -27,8 +27,8 @@ TABLES = ("ingest", "trace", "durability", "concurrency")
 # Have options of their own: `python -m bench.NAME --help`.
 PROGRAMS = (
     "sql_oracle", "sql_labelled", "sql_lineage", "silence", "impact_oracle", "impact_fuzz",
-    "impact_speed", "commits", "gate_speed", "reads", "soak", "spark_capture", "lake", "watch",
-    "sdk", "web", "collector",
+    "impact_speed", "commits", "gate_speed", "reads", "mixed", "soak", "spark_capture", "lake",
+    "watch", "sdk", "web", "collector",
 )  # fmt: skip
 # What `make bench` runs: a few minutes on two cores, without Spark and without a network.
 DEFAULT: tuple[tuple[str, ...], ...] = (

@@ -12,7 +12,10 @@ import uvloop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_HEAD = b"POST /api/v1/lineage HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n"
+_HEAD = (
+    b"POST /api/v1/lineage HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+)
 _STORED = b"HTTP/1.1 201 "
 
 

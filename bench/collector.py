@@ -1,6 +1,7 @@
 """The collector: events per second, and `GET /api/v1/lineage`, on both stores and beside Marquez.
 
-The baseline of the first table is `bench.naive`: the same server with one transaction per event.
+The baselines of the first table are `bench.naive`, the same server with one transaction per event,
+and `bench.fastapi_service`, which stores less than Downriver: neither facets nor columns.
 Marquez is measured only with `--marquez URL`, the address of a running and empty server.
 """
 
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
 
     NewStore = Callable[[], AbstractContextManager[str]]
 
-CONNECTIONS = (1, 16, 64)
 _DEPTH = 20
-_SECONDS = 5.0  # of each row
+_FASTAPI = "bench.fastapi_service"
 _LOAD_SECONDS = 3600.0  # at most, to fill a store
 LINEAGE_TARGET, INGEST_TARGET = 200.0, 30.0
 
@@ -48,8 +48,10 @@ class Answers(NamedTuple):
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, nargs="+", default=[1_000, 5_000, 20_000])
+    parser.add_argument("--connections", type=int, nargs="*", default=[1, 16, 64])
+    parser.add_argument("--jobs", type=int, nargs="*", default=[1_000, 5_000, 20_000])
     parser.add_argument("--rounds", type=int, default=7, help="times that each graph is asked for")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long each row posts events")
     parser.add_argument("--marquez", metavar="URL", help="also measure this Marquez server")
     options = parser.parse_args()
     console = Console(width=120)
@@ -59,19 +61,26 @@ def main() -> None:
             "PostgreSQL": lambda: postgres_database(server_url),
         }
         peer = urlsplit(options.marquez).port or 80 if options.marquez else None
-        print_table(_ingest(stores, peer), console)
-        print_table(_lineage(stores, options.jobs, options.rounds, peer), console)
+        if options.connections:
+            rates = _ingest(stores, options.connections, options.seconds, peer)
+            print_table(rates, console)
+        if options.jobs:
+            print_table(_lineage(stores, options.jobs, options.rounds, peer), console)
 
 
-def _ingest(stores: dict[str, NewStore], peer: int | None) -> Table:
+def _ingest(
+    stores: dict[str, NewStore], sizes: list[int], seconds: float, peer: int | None
+) -> Table:
     rows = []
-    for connections in CONNECTIONS:
-        marquez = None if peer is None else _post(peer, connections)
+    for connections in sizes:
+        marquez = None if peer is None else _post(peer, connections, seconds)
         for name, new_store in stores.items():
             with new_store() as location, ServerProcess(location) as server:
-                ours = _post(server.port, connections)
+                ours = _post(server.port, connections, seconds)
             with new_store() as location, ServerProcess(location, naive=True) as server:
-                naive = _post(server.port, connections)
+                naive = _post(server.port, connections, seconds)
+            with new_store() as location, ServerProcess(location, module=_FASTAPI) as server:
+                fastapi = _post(server.port, connections, seconds)
             rows.append(
                 (
                     f"{name}, {connections} connections",
@@ -79,19 +88,24 @@ def _ingest(stores: dict[str, NewStore], peer: int | None) -> Table:
                     _latency(ours),
                     f"{naive.rate:,.0f}",
                     render_ratio(ours.rate / naive.rate),
+                    f"{fastapi.rate:,.0f}",
+                    render_ratio(ours.rate / fastapi.rate),
                     ""
                     if marquez is None
                     else render_ratio(ours.rate / marquez.rate, INGEST_TARGET),
                 )
             )
-    headings = ("", "events/s", "p50 / p99 ms", "naive events/s", "ratio", "ratio, Marquez")
+    headings = (
+        *("", "events/s", "p50 / p99 ms", "naive events/s", "ratio", "FastAPI events/s", "ratio"),
+        "ratio, Marquez",
+    )
     return Table("Collector: 8 KB events, answered when on disk", headings, rows, (_load(),))
 
 
-def _post(port: int, connections: int) -> Outcome:
+def _post(port: int, connections: int, seconds: float) -> Outcome:
     warehouse = Warehouse(2_000)
     runs = chain.from_iterable(warehouse.events(run) for run in range(20))
-    return post_all(port, map(render_request, runs), connections=connections, seconds=_SECONDS)
+    return post_all(port, map(render_request, runs), connections=connections, seconds=seconds)
 
 
 def _latency(outcome: Outcome) -> str:
@@ -105,16 +119,19 @@ def _lineage(stores: dict[str, NewStore], sizes: list[int], rounds: int, peer: i
         marquez = None if peer is None else _fill_and_ask(peer, jobs, 1)
         for name, new_store in stores.items():
             with new_store() as location, ServerProcess(location) as server:
-                ours = _fill_and_ask(server.port, jobs, rounds)
-            middle = percentile(ours.seconds, 50)
+                ours = _fill_and_ask(server.port, jobs, 1)
+                before = server.times().cpu
+                again = _ask(server.port, rounds)
+                cpu = (server.times().cpu - before) / rounds
+            middle = percentile(again.seconds, 50)
             ratio = (
                 "" if marquez is None else render_ratio(marquez.seconds[0] / middle, LINEAGE_TARGET)
             )
-            times = f"{render_ms(middle)} / {render_ms(max(ours.seconds))}"
-            rows.append((f"{name}, {jobs:,} jobs", f"{ours.nodes:,}", times, ratio))
+            times = (render_ms(ours.seconds[0]), render_ms(middle), render_ms(cpu))
+            rows.append((f"{name}, {jobs:,} jobs", f"{ours.nodes:,}", *times, ratio))
     return Table(
         f"Collector: GET /api/v1/lineage, depth {_DEPTH}",
-        ("", "nodes", "ms p50 / max", "ratio, Marquez"),
+        ("", "nodes", "first ms", "then ms, p50", "CPU ms of the server", "ratio, Marquez"),
         rows,
         ("A graph of more than 10,000 nodes is cut there.", _load()),
     )
@@ -123,6 +140,10 @@ def _lineage(stores: dict[str, NewStore], sizes: list[int], rounds: int, peer: i
 def _fill_and_ask(port: int, jobs: int, rounds: int) -> Answers:
     requests = map(render_request, Warehouse(jobs).events())
     post_all(port, requests, connections=16, seconds=_LOAD_SECONDS)
+    return _ask(port, rounds)
+
+
+def _ask(port: int, rounds: int) -> Answers:
     seconds, body = [], b""
     for _ in range(rounds):
         started = time.perf_counter()

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import msgspec
 
-from downriver.model.changes import Change, ColumnAdd, ColumnDrop, ColumnRename, TypeChange
-from downriver.model.verdicts import Outcome
+from downriver.model.changes import Change, ColumnAdd, ColumnDrop, ColumnRename, Outcome, TypeChange
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

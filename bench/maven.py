@@ -18,6 +18,7 @@ DELTA = (
     "io.delta:delta-kernel-defaults:4.4.0",
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
+NEO4J = "org.neo4j:neo4j:5.26.0"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
@@ -27,24 +28,45 @@ class JarUnavailableError(Exception):
 
 def fetch_jar(artifact: str) -> Path:
     """Return the jar of `group:name:version`, fetched unless it is here."""
-    group, name, version = artifact.split(":")
+    _, name, version = artifact.split(":")
     path = _FOLDER / f"{name}-{version}.jar"
     if path.exists():
         return path
-    pattern = str(_FOLDER / "[artifact]-[revision].[ext]")
+    output = _retrieve(artifact, str(_FOLDER / "[artifact]-[revision].[ext]"), "-notransitive")
+    if not path.exists():
+        raise JarUnavailableError(f"{artifact} cannot be fetched: {output}")
+    return path
+
+
+def fetch_program(artifact: str) -> Path:
+    """Return the folder with a jar and all jars it depends on, fetched unless they are here."""
+    folder = _FOLDER / artifact.replace(":", "-")
+    ready = folder / ".ready"  # written last: an interrupted fetch starts over
+    if not ready.exists():
+        output = _retrieve(artifact, str(folder / "[artifact]-[revision](-[classifier]).[ext]"))
+        if not list(folder.glob("*.jar")):
+            raise JarUnavailableError(f"{artifact} cannot be fetched: {output}")
+        ready.touch()
+    return folder
+
+
+def _retrieve(artifact: str, pattern: str, *options: str) -> str:
+    """Let Ivy copy jars to the paths of a pattern, and return the end of what it printed."""
+    group, name, version = artifact.split(":")
     done = subprocess.run(
         [
             *(str(find_java(importlib.metadata.version("pyspark"))), "-jar", str(_ivy())),
             *("-cache", str(_FOLDER / "cache"), "-dependency", group, name, version),
-            *("-notransitive", "-confs", "default", "-retrieve", pattern),
+            *options,
+            *("-confs", "default", "-retrieve", pattern),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode or not path.exists():
+    if done.returncode:
         raise JarUnavailableError(f"{artifact} cannot be fetched: {done.stdout[-500:]}")
-    return path
+    return done.stdout[-500:]
 
 
 def _ivy() -> Path:

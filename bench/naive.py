@@ -15,7 +15,7 @@ from downriver.service import Lineage
 from downriver.service.session import StoreSession
 from downriver.store.catalog.projection import Projection
 from downriver.store.catalog.tables import CatalogTable
-from downriver.store.postgres import PostgresStore
+from downriver.store.postgres.store import PostgresStore
 from downriver.store.sql_store import SqlStore
 from downriver.store.sqlite import SqliteStore
 

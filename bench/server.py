@@ -40,9 +40,9 @@ class Times(msgspec.Struct):
 class ServerProcess:
     """A server on a port of the loopback interface."""
 
-    def __init__(self, store: str, *, naive: bool = False) -> None:
+    def __init__(self, store: str, *, naive: bool = False, module: str = "bench.server") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.server", store, *(["--naive"] if naive else [])],
+            [sys.executable, "-m", module, store, *(["--naive"] if naive else [])],
             cwd=_REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,13 +1,13 @@
 """Overhead of capture for a Spark job: no capture, Downriver, and OpenLineage's listener.
 
-Each round runs the three after one another, each in a JVM of its own, on the same work: 200 small
+Each round runs the three one after another, each in a separate JVM, on the same work: 200 small
 writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up and end when
-`spark.stop()` returns, so that what is still to be sent counts too.
+`spark.stop()` returns, so that pending events count.
 
-Whole runs of the same differ by more than what is looked for, so the threads that capture does its
-work in are timed by themselves: Spark's listener bus, and those of Python and those that serve
-Python in the JVM, but for the two that every job has in either: its own, and the one by which py4j
-lets go of objects. What the others use without capture is taken off.
+Whole runs of the same job differ by more than the cost of capture. Therefore the threads of capture
+are timed separately: Spark's listener bus, the Python threads, and the JVM threads that serve
+Python. Two threads that every job has are excluded: its main thread, and the thread by which py4j
+releases objects. The CPU time of the same threads without capture is subtracted.
 
     python -m bench.spark_capture [--quick] [--only WORK] [--rounds N] [--markdown FILE]
 """
@@ -33,11 +33,11 @@ WORKS = ("writes", "wide")
 
 
 class Cost(NamedTuple):
-    """What a job took; under other load, CPU is the truer of the two."""
+    """The cost of a job. On a busy machine, CPU time is more reliable than wall time."""
 
     wall: float
     cpu: float
-    threads: float  # CPU of those that capture works in
+    threads: float  # CPU time of the threads of capture
 
 
 def main() -> None:

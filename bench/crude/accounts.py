@@ -275,7 +275,13 @@ def _same_table(name: str, dataset: str, *, by_last: bool) -> bool:
 
 
 def _same_path(name: str, data: tuple[str, str]) -> bool:
-    bare = re.sub(r"^\w+:/+|/\w+=[^/]*", "", name.casefold()).strip("./").rstrip("*/")
+    whole = re.sub(r"^\w+:/+", "", name.casefold())
+    partitioned = f"/{data[1]}".endswith(f"/{whole.strip('./')}")
+    return partitioned or _same_folder(re.sub(r"/\w+=[^/]*", "", whole), name, data)
+
+
+def _same_folder(path: str, name: str, data: tuple[str, str]) -> bool:
+    bare = path.strip("./").rstrip("*/")
     pieces = [re.escape(piece) for piece in re.split(rf"[{HOLE}*]+", bare)]
     whole = "/".join(data)
     if re.search(rf"(?:^|/){'.*'.join(pieces)}(?:/|$|\.)", whole):

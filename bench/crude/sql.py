@@ -74,7 +74,8 @@ _SOURCE = re.compile(
 )
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^{}]*\}", re.DOTALL)
 _COMMENTS = re.compile(
-    r"\{#.*?#\}|--[^\n]*|/\*.*?\*/"
+    r"(?P<string>'(?:[^'\\\n]|''|\\.)*')"  # which may contain --
+    r"|\{#.*?#\}|--[^\n]*|/\*.*?\*/"
     r"|^[ \t]*(?:#[ \t!]|#standardSQL|#legacySQL|\\echo|REM(?:ARK)?\b|PROMPT\b)"
     r"[^\n]*", re.DOTALL | re.MULTILINE)  # fmt: skip
 _FOREIGN_BODY = re.compile(
@@ -114,7 +115,7 @@ class SqlText(msgspec.Struct):
 def mask(text: str) -> SqlText:
     """Blank comments and quoted texts, and replace template expressions by one character."""
     plain = _FOREIGN_BODY.sub(lambda match: blank(match[0]), text)
-    plain = _COMMENTS.sub(lambda match: blank(match[0]), plain)
+    plain = _COMMENTS.sub(lambda match: match["string"] or blank(match[0]), plain)
     set_by_code = re.search(r"\{%[^%]*\b(?:ref|source)\s*\(", plain)
     masked = _JINJA.sub(_template, plain)
     if set_by_code:  # a variable that holds these names, which are counted by themselves
@@ -160,8 +161,9 @@ def _template_names(path: str, text: str, lines: Lines) -> Iterator[Reference]:
                 if position == "source()" and name:
                     name = f"{match['one']}.{name}"
                 yield Reference(
-                    path=path, line=line, position=position, name=name, start=line, stop=stop
-                )
+                    path=path, line=line, position=position, name=name, start=line, stop=stop,
+                    expression="" if name else block[0],
+                )  # fmt: skip
 
 
 def _statements(masked: str) -> Iterator[tuple[int, int]]:
