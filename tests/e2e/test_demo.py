@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from downriver.cli.demo import check_installed, run_pipeline
+from downriver.cli.demo.command import check_installed, run_pipeline
 from downriver.errors import DownriverError, MissingDependencyError
 from downriver.service import Lineage
 

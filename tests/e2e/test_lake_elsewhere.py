@@ -1,4 +1,4 @@
-"""The lake on a standalone cluster, with Delta tables, and on Spark Connect."""
+"""The lake on a cluster, with Delta tables, under `spark-submit`, and on Spark Connect."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from bench.maven import DELTA, JarUnavailableError, fetch_jar
 
+from downriver.capture.spark.local_session import spark_environment
 from downriver.model.facts import EdgeKind
 from downriver.service import Lineage
 from downriver.store import MEMORY
@@ -68,6 +70,24 @@ def test_a_standalone_cluster_with_delta_tables(
     )
     assert list(tmp_path.glob(".downriver/lake/**/_delta_log"))
     assert edges_of(downriver(tmp_path, "query", EDGES, "--json", **environment)) == expected
+
+
+def test_spark_submit(tmp_path: Path, expected: list[tuple[str, ...]]) -> None:
+    application = ROOT / "examples" / "lake" / "downriver_lake.py"
+    submit = (str(Path(sys.executable).parent / "spark-submit"), "--master", "local[1]")
+    source = ("stream", str(EVENTS), "--once")
+    submitted = subprocess.run(
+        [*submit, "--conf", "spark.sql.shuffle.partitions=1", str(application), *source],
+        cwd=tmp_path,
+        env={**os.environ, **spark_environment(pyspark.__version__, tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert submitted.returncode == 0, submitted.stderr[-3000:]
+    assert "facts" in submitted.stdout
+    assert edges_of(downriver(tmp_path, "query", EDGES, "--json")) == expected
 
 
 def test_spark_connect(tmp_path: Path, expected: list[tuple[str, ...]]) -> None:
