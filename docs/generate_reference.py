@@ -56,8 +56,8 @@ def _commands() -> Iterator[str]:
     yield from (
         "# Commands",
         "",
-        "Exit codes: 0 for success, 1 when the command finished but found a problem (an unreadable",
-        "line, an altered log, a blocked change), 2 when it could not run.",
+        "Exit codes: 0 for success, 1 if the command finished and found a problem (an unreadable",
+        "line, an altered log, a blocked change), 2 if it could not run. `gate` also uses 3.",
         "",
     )
     for name, entry in list_commands():
@@ -83,14 +83,15 @@ def _parameter(parameter: Any) -> str:
     """Return a row for a parameter. Typer bundles its own Click, whose classes have no types."""
     if parameter.hidden or "--help" in parameter.opts:
         return ""
-    metavar = parameter.metavar or parameter.name.upper()
+    metavar = parameter.metavar or parameter.display_type(None).strip("<>")
     if parameter.param_type_name == "argument":
         names = f"`{metavar}`"
     else:
         names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
         names += "" if parameter.is_flag else f" {metavar}"
     default = getattr(parameter.default, "value", parameter.default)
-    shown = "" if default in (None, False, True, (), []) or callable(default) else f"`{default}`"
+    is_empty = default in (None, False, True, (), [], "") or callable(default)
+    shown = "" if is_empty else f"`{default}`"
     return f"| {_cell(names)} | {_cell(shown)} | {_cell(parameter.help or '')} |"
 
 
@@ -101,8 +102,9 @@ def _settings() -> Iterator[str]:
     yield from (
         "# Settings",
         "",
-        "Every setting is an environment variable. There is no settings file. The options",
-        "`--store` and `--lake` of a command override `DOWNRIVER_STORE` and `DOWNRIVER_LAKE`.",
+        "Every setting is an environment variable. The options `--store` and `--lake` of a",
+        "command override `DOWNRIVER_STORE` and `DOWNRIVER_LAKE`. The file `downriver.yml`",
+        "configures the gate, the checks and the monitor.",
         "",
         "| variable | default | meaning |",
         "|---|---|---|",
@@ -120,8 +122,8 @@ def _http() -> Iterator[str]:
     yield from (
         "# HTTP API",
         "",
-        "`GET /openapi.json` on a running server has the same as an OpenAPI document. Every error",
-        "has the body that [errors](../guide/errors.md) describes.",
+        "`GET /openapi.json` on a running server returns this reference as an OpenAPI document.",
+        "[Errors](../guide/errors.md) describes the body of an error.",
         "",
     )
     for endpoint in ENDPOINTS:
@@ -211,6 +213,9 @@ def _part(value: cached_property[Any]) -> type:
 
 
 _PART_MODULES = {
+    "IntegrationApi": "systems.integrations",
+    "SystemApi": "systems.capture",
+    "VersionApi": "views.versions",
     "ColumnEdgeApi": "views.column_edges",
     "DirectoryApi": "catalog.directory",
     "GraphApi": "views.graph_view",
@@ -222,15 +227,23 @@ _PART_MODULES = {
     "EntityViewApi": "views.entity_view",
     "AdminApi": "admin",
     "CaptureApi": "capture",
+    "CheckApi": "trust.checks",
+    "ContractApi": "trust.contracts",
+    "PrivacyApi": "trust.privacy",
+    "QualityApi": "trust.quality",
+    "SchemaApi": "trust.schemas",
     "EntityApi": "entities",
     "ExportApi": "export",
-    "FlowApi": "flows",
+    "FlowApi": "registration.flows",
     "GovernApi": "govern",
-    "IdentityApi": "identity",
+    "IdentityApi": "catalog.identity",
     "RegistryApi": "catalog.registry",
     "ImpactApi": "impact",
-    "RetentionApi": "retention",
-    "TagApi": "tag_changes",
+    "RetentionApi": "trust.retention",
+    "CheckpointApi": "trust.checkpoints",
+    "EvidenceApi": "trust.evidence",
+    "GraphDiffApi": "views.graph_diff",
+    "TagApi": "trust.tag_changes",
     "TraceApi": "trace",
 }
 
