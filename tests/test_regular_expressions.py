@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from downriver.capture.code import dbt_build, dbt_resources
+from downriver.capture.scan import sqlmesh
 from downriver.capture.scan.dbt import semantics
-from downriver.capture.sql.text import dialect
+from downriver.capture.scan.python import sql_text
+from downriver.capture.sql.text import dialect, tokens
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -251,3 +253,8 @@ def test_searches_find_what_they_are_for() -> None:
     assert dbt_resources._COMMENT.sub("", "a {# b {# c #} d {# e") == "a  d "
     assert dialect._NOT_CODE.sub("", "a /* b */ c 'd' -- e\nf /* g") == "a  c  \nf "
     assert semantics._TAG.sub("null", "a + {{ b }} + {{c}}") == "a + null + null"
+
+
+@pytest.mark.parametrize("pattern", [tokens._QUERY, sqlmesh._HEADER, sql_text._SQL])
+def test_comments_that_follow_one_another_match_in_one_way(pattern) -> None:
+    assert pattern.match("/* a */" * 2_000) is None

@@ -1,4 +1,4 @@
-"""The errors of Downriver. Each carries data and says what to do next.
+"""The errors of Downriver. Each error carries data, and its message states what to do next.
 
 DownriverError
 ├── InvalidEventError          an event cannot be parsed; fix the producer
@@ -17,10 +17,12 @@ DownriverError
 │   └── ServerUnreachableError no response from the address; try again (transient)
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
+│   ├── LakeTableNotFoundError a query names a table that the lake does not have
 │   └── LakeBusyError          another process changed the lake; try again (transient)
 ├── ModelError                 a language model failed or exceeded its limits
 ├── UnauthorizedError          no API key, or an unknown, expired or revoked one
 ├── ForbiddenError             the role or the namespaces of the API key do not allow this
+├── LowQualityError            a dataset has a lower quality score than is required
 └── MissingDependencyError     an optional package is not installed
 """
 
@@ -37,7 +39,7 @@ _LISTED = 10  # names in a message
 
 
 class DownriverError(Exception):
-    """The base class: what went wrong, where, and what to do."""
+    """The base class. `message` states the problem, the place, and what to do."""
 
     retriable = False
 
@@ -76,7 +78,7 @@ class InvalidRequestError(DownriverError):
 
 
 class InvalidAssetError(DownriverError):
-    """An asset cannot be registered as described. `field` names what is wrong."""
+    """An asset cannot be registered as described. `field` names the part that is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -106,11 +108,11 @@ class AmbiguousNameError(DownriverError):
 
 
 class CodeLimitError(DownriverError):
-    """Reading code, or simulating it, takes more than is allowed. It was stopped."""
+    """Reading or simulating code took more time or memory than is allowed, and was stopped."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the code was not read, because {reason}; send less of it, or raise the limits "
+            f"the code was not read, because {reason}; send less code, or increase the limits "
             "DOWNRIVER_CODE_SECONDS, DOWNRIVER_CODE_MB and DOWNRIVER_ANSWER_MB of the server"
         )
         self.reason = reason
@@ -161,7 +163,8 @@ class SpoolFullError(DownriverError):
     def __init__(self, folder: str, dropped: int, limit_mb: int) -> None:
         super().__init__(
             f"{dropped} events were dropped, because the spool {folder} is at its limit of"
-            f" {limit_mb} MB; send it with `downriver spool flush`, or raise DOWNRIVER_SPOOL_MB"
+            f" {limit_mb} MB; send the events with `downriver spool flush`, or increase "
+            "DOWNRIVER_SPOOL_MB"
         )
 
 
@@ -217,7 +220,7 @@ class ForbiddenError(DownriverError):
 
     @classmethod
     def of_whole_store(cls, route: str, patterns: Sequence[str]) -> Self:
-        """Return the error for a route that has no answer for some namespaces only."""
+        """Return the error for a route that only answers for the whole store."""
         return cls(
             f"{route} is about the whole store, and this API key is limited to the namespaces "
             f"{', '.join(patterns)}; use a key without namespaces"
@@ -231,6 +234,17 @@ class ModelError(DownriverError):
         super().__init__(f"{model}: {reason}; use `offline` to run without a model")
         self.model = model
         self.reason = reason
+
+
+class LowQualityError(DownriverError):
+    """The quality score of a dataset is lower than required, or unknown (None)."""
+
+    def __init__(self, dataset: str, score: float | None, required: float) -> None:
+        known = "an unknown quality score" if score is None else f"the quality score {score:g}"
+        super().__init__(f"{dataset} has {known}; {required:g} is required")
+        self.dataset = dataset
+        self.score = score
+        self.required = required
 
 
 class MissingDependencyError(DownriverError):
@@ -250,8 +264,20 @@ class LakeNotFoundError(LakeError):
     """A command that only reads found no lake."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"no lake in {place}; run `downriver lake ingest SRC` to create one")
+        super().__init__(f"no lake in {place}; run `downriver lake ingest FILE` to create one")
         self.place = place
+
+
+class LakeTableNotFoundError(LakeError):
+    """A query names a table that the lake does not have."""
+
+    def __init__(self, name: str, tables: Sequence[str], near: Sequence[str] = ()) -> None:
+        hint = f" Did you mean: {', '.join(near)}?" if near else ""
+        listed = f"Its tables: {', '.join(tables)}." if tables else "Run `downriver lake build`."
+        super().__init__(f"the lake has no table {name!r}.{hint} {listed}")
+        self.name = name
+        self.tables = list(tables)
+        self.near = list(near)
 
 
 class LakeBusyError(LakeError):

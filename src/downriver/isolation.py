@@ -1,4 +1,4 @@
-"""Worker processes for code that somebody else wrote: templates, SQL, Python, YAML.
+"""Worker processes for untrusted code: templates, SQL, Python, YAML.
 
 Such code can keep one C function busy for minutes while it holds the interpreter, or fill the
 memory. No thread can be stopped then, but a process can. A worker ends when a call exceeds its
@@ -35,7 +35,7 @@ _HEADER = struct.Struct(">BI")
 
 
 class WorkerLimits(NamedTuple):
-    """What one call may use."""
+    """The limits of one call."""
 
     cpu_seconds: int
     memory_mb: int
@@ -254,7 +254,7 @@ def serve_calls(limits: WorkerLimits) -> None:
 
 def _answer(function: str, payload: bytes, limits: WorkerLimits) -> tuple[_Outcome, bytes]:
     module, _, name = function.partition(":")
-    _set_limits(limits)
+    set_limits(limits)
     try:
         answer: bytes = getattr(importlib.import_module(module), name)(payload)
     except MemoryError:
@@ -270,8 +270,8 @@ def _answer(function: str, payload: bytes, limits: WorkerLimits) -> tuple[_Outco
     return _Outcome.ANSWERED, answer
 
 
-def _set_limits(limits: WorkerLimits) -> None:
-    """Allow this process the limits of one call on top of what it has used so far."""
+def set_limits(limits: WorkerLimits) -> None:
+    """Set the limits of one call, added to the resources that this process has used so far."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows: the clock of the parent is the only limit
@@ -285,6 +285,24 @@ def _set_limits(limits: WorkerLimits) -> None:
         _, most = resource.getrlimit(kind)
         with contextlib.suppress(ValueError, OSError):  # the system's own limit is lower
             resource.setrlimit(kind, (value, most))
+
+
+def read_limits() -> dict[int, tuple[int, int]]:
+    """Return the limits of this process that `set_limits` changes."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return {}
+    kinds = (resource.RLIMIT_CPU, resource.RLIMIT_AS)
+    return {kind: resource.getrlimit(kind) for kind in kinds}
+
+
+def restore_limits(limits: dict[int, tuple[int, int]]) -> None:
+    """Set the limits of this process to what they were."""
+    for kind, values in limits.items():
+        import resource
+
+        resource.setrlimit(kind, values)
 
 
 def _address_space(page_size: int) -> int:

@@ -30,52 +30,53 @@ MAX_EVENT_MB = Setting(
 BODIES_MB = Setting(
     "DOWNRIVER_BODIES_MB",
     "256",
-    "The size in MB of all request bodies, decompressed, that the server holds until they are "
-    "answered. When it is reached, the server answers 503.",
+    "The maximum size of all decompressed request bodies that the server holds at one time, in MB. "
+    "Beyond it, the server answers 503.",
 )
 MAX_CONNECTIONS = Setting(
     "DOWNRIVER_MAX_CONNECTIONS",
     "800",
-    "How many connections the server holds. Requests on further ones get 503.",
+    "The maximum number of connections. Requests on further connections get 503.",
 )
-HEADERS = Setting("DOWNRIVER_HEADERS", "100", "How many headers a request may have.")
+HEADERS = Setting("DOWNRIVER_HEADERS", "100", "The maximum number of headers of a request.")
 HEADER_KB = Setting(
-    "DOWNRIVER_HEADER_KB", "64", "The largest size of the URL and the headers of a request in KB."
+    "DOWNRIVER_HEADER_KB", "64", "The maximum size of the URL and the headers of a request, in KB."
 )
 HEADER_SECONDS = Setting(
     "DOWNRIVER_HEADER_SECONDS",
     "10",
-    "How long a client may take to send the headers of a request, in seconds.",
+    "The maximum time in which a client must send the headers of a request, in seconds.",
 )
 IDLE_SECONDS = Setting(
     "DOWNRIVER_IDLE_SECONDS",
     "20",
-    "How long a client may send no part of a body, or read no part of an answer, in seconds.",
+    "The maximum time in which a client sends no part of a body, or reads no part of an answer, "
+    "in seconds.",
 )
 BODY_SECONDS = Setting(
     "DOWNRIVER_BODY_SECONDS",
     "120",
-    "How long a client may take to send the body of a request, in seconds.",
+    "The maximum time in which a client must send the body of a request, in seconds.",
 )
 QUEUE_MB = Setting(
     "DOWNRIVER_QUEUE_MB",
     "256",
-    "The size of the write queue in MB. When it is full, the server answers 503.",
+    "The maximum size of the write queue, in MB. When it is full, the server answers 503.",
 )
 READERS = Setting(
     "DOWNRIVER_READERS",
     "4",
-    "How many questions the server answers at the same time. Events do not wait for them.",
+    "The number of questions that are answered at the same time. Events do not wait for them.",
 )
 READ_QUEUE = Setting(
     "DOWNRIVER_READ_QUEUE",
     "128",
-    "How many questions wait to be answered. Further ones get 503 with Retry-After.",
+    "The maximum number of waiting questions. Further ones get 503 with Retry-After.",
 )
 WORKERS = Setting(
     "DOWNRIVER_WORKERS",
     "2",
-    "How many processes of the server read code that clients send, and simulate changes.",
+    "The number of worker processes that read code from clients and simulate changes.",
 )
 CODE_SECONDS = Setting(
     "DOWNRIVER_CODE_SECONDS",
@@ -85,7 +86,7 @@ CODE_SECONDS = Setting(
 CODE_MB = Setting(
     "DOWNRIVER_CODE_MB",
     "2048",
-    "The memory that one request about code may take, in MB.",
+    "The memory that one request about code, or one file of a scan, may take, in MB.",
 )
 ANSWER_MB = Setting(
     "DOWNRIVER_ANSWER_MB",
@@ -102,13 +103,13 @@ YAML_VALUES = Setting(
 AUDIT_ENTRIES = Setting(
     "DOWNRIVER_AUDIT_ENTRIES",
     "100000",
-    "How many entries of the audit log are kept. Equal acts of one minute are one entry.",
+    "The number of audit log entries to keep. Equal acts within one minute are one entry.",
 )
 ALLOWED_HOSTS = Setting(
     "DOWNRIVER_ALLOWED_HOSTS",
     "",
     "The host names by which clients may call a server without API keys, separated by commas, such "
-    "as `marquez,host.docker.internal`. Such a server may then also be called from other machines.",
+    "as `marquez,host.docker.internal`. Clients on other machines may then also call it.",
 )
 CORS_ORIGINS = Setting(
     "DOWNRIVER_CORS_ORIGINS",
@@ -128,8 +129,8 @@ OIDC_AUDIENCE = Setting(
 OIDC_ROLE_CLAIM = Setting(
     "DOWNRIVER_OIDC_ROLE_CLAIM",
     "downriver_role",
-    "The claim with the role or roles: reader, writer or admin. The highest one counts. Dots name "
-    "a claim inside another, such as `realm_access.roles`.",
+    "The claim with the role or roles: reader, writer or admin. The highest one counts. A dot "
+    "selects a claim inside another, as in `realm_access.roles`.",
 )
 OIDC_NAMESPACE_CLAIM = Setting(
     "DOWNRIVER_OIDC_NAMESPACE_CLAIM",
@@ -165,7 +166,7 @@ SPOOL = Setting(
 SPOOL_MB = Setting(
     "DOWNRIVER_SPOOL_MB",
     "1024",
-    "The largest size of that folder in MB. Events beyond it are dropped and counted.",
+    "The maximum size of this folder, in MB. Events beyond it are dropped and counted.",
 )
 JOB = Setting(
     "DOWNRIVER_JOB",
@@ -181,6 +182,23 @@ LAKE = Setting(
     "DOWNRIVER_LAKE",
     ".downriver/lake",
     "The lake: a directory, or a URL that Spark and Arrow can open, such as s3://….",
+)
+SIGNING_KEY = Setting(
+    "DOWNRIVER_SIGNING_KEY",
+    "",
+    "The file with the Ed25519 key that signs evidence packs and checkpoints. It is created at the "
+    "first use. Default: signing.key beside the store.",
+)
+CHECKPOINT_TO = Setting(
+    "DOWNRIVER_CHECKPOINT_TO",
+    "",
+    "Where the server keeps signed checkpoints of the log: a file, git:PATH or an http(s) URL. "
+    "Default: nowhere.",
+)
+CHECKPOINT_MINUTES = Setting(
+    "DOWNRIVER_CHECKPOINT_MINUTES",
+    "60",
+    "The time between two checkpoints of the server, in minutes.",
 )
 SCAN_TESTS = Setting(
     "DOWNRIVER_SCAN_TESTS",
@@ -224,6 +242,9 @@ SETTINGS = (
     JOB,
     NAMESPACE,
     LAKE,
+    SIGNING_KEY,
+    CHECKPOINT_TO,
+    CHECKPOINT_MINUTES,
     SCAN_TESTS,
 )
 

@@ -189,7 +189,7 @@ def test_the_commands(tmp_path: Path) -> None:
     (tmp_path / "events.json").write_bytes(event(1))
     assert downriver("ingest", "events.json", "--store", "a", cwd=tmp_path).returncode == 0
     written = downriver("backup", "x.backup", "--store", "a", cwd=tmp_path)
-    assert written.stdout.startswith("1 entries in x.backup · head 1:")
+    assert written.stdout.startswith("1 entry in x.backup · head 1:")
     restored = downriver("restore", "x.backup", "--store", "b", cwd=tmp_path)
     head = restored.stdout.split()[-1]
     verified = downriver("audit", "verify", "--expect", head, "--store", "b", cwd=tmp_path)

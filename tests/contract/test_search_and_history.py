@@ -199,5 +199,14 @@ def test_the_failure_rate_of_the_past_counts_the_runs_before_it(lineage):
         lineage.govern.kpi_history(points=0)
 
 
+def test_the_integrity_of_certified_paths_is_that_of_the_moment(shop):
+    shop.ingest([e.run_event("unknown", [], ["raw.orders"], day=5)])  # reads nothing: a gap
+    points = shop.govern.kpi_history(points=3, certified=True).points
+    shares = [point.certified_path_integrity for point in points]
+    assert shares[0] is None  # nothing was certified
+    assert shares[-1] == shop.govern.kpis().certified_path_integrity.percent
+    assert shop.govern.kpi_history(points=1).points[0].certified_path_integrity is None
+
+
 def test_an_empty_store_has_no_history(lineage):
     assert lineage.govern.kpi_history().points == []

@@ -1,4 +1,4 @@
-"""`downriver agent` and `mcp`: answers in plain English, and the tools for other agents."""
+"""`downriver agent` and `mcp`: answers in plain English, and tools for assistants."""
 
 from __future__ import annotations
 
@@ -42,20 +42,33 @@ class AgentAnswer(msgspec.Struct, kw_only=True):
 def agent(
     prompt: Annotated[
         str | None,
-        typer.Option("--prompt", "-p", help="Answer this message and exit; - reads stdin."),
+        typer.Option(
+            "--prompt",
+            "-p",
+            metavar="TEXT",
+            help="Answer this message and exit. - reads standard input. Default: a conversation.",
+        ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="offline, the name of a model, or provider:name."),
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="offline, the name of a model, or provider:name. Default: gpt-4o-mini with an "
+            "API key, else offline.",
+        ),
     ] = None,
     role: Annotated[
-        AgentRole, typer.Option("--role", help="Role of the agent.")
+        AgentRole, typer.Option("--role", help="The task of the agent. It selects the prompt.")
     ] = AgentRole.STEWARD,
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Allow the agent to register lineage.")
     ] = False,
     max_steps: Annotated[
-        int, typer.Option("--max-steps", min=1, help="Maximum number of tool calls in an answer.")
+        int,
+        typer.Option(
+            "--max-steps", metavar="N", min=1, help="Stop after N tool calls for one answer."
+        ),
     ] = 25,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -135,11 +148,20 @@ def mcp(
         bool, typer.Option("--allow-writes", help="Also offer the tools that register lineage.")
     ] = False,
     repo: Annotated[
-        Path | None, typer.Option("--repo", help="Repository that suggest_fix writes patches for.")
+        Path | None,
+        typer.Option(
+            "--repo",
+            metavar="DIR",
+            help="Write the patches of suggest_fix for this repository. Default: the working "
+            "directory.",
+        ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve the Model Context Protocol on standard input and output."""
+    """Serve the Model Context Protocol (MCP) on standard input and output.
+
+    An assistant in an editor or a chat starts this command to query lineage.
+    """
     from downriver.agent.mcp_server import serve_stdio
     from downriver.agent.tools import ToolContext
 

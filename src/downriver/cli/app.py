@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class CommandEntry(NamedTuple):
     """A command: its name, its `module:function` under `downriver.cli`, and a one-line help.
 
-    A command with commands of its own is a group; `target` is then what runs without one of them.
+    A command with subcommands is a group. `target` is then the function that runs without a
+    subcommand.
     """
 
     name: str
@@ -35,24 +36,43 @@ class CommandEntry(NamedTuple):
     help: str
     commands: tuple[CommandEntry, ...] = ()
     passes_options_on: bool = False
+    default: str = ""  # the command that runs when the first argument names no command
 
 
 COMMANDS: tuple[CommandEntry, ...] = (
-    CommandEntry("demo", "demo:demo", "Run a sample pipeline on Spark and show its lineage."),
+    CommandEntry(
+        "demo", "demo.command:demo", "Run a sample pipeline on Spark and show its lineage."
+    ),
     CommandEntry("serve", "store:serve", "Start the HTTP server."),
     CommandEntry("ingest", "events:ingest", "Store OpenLineage events from files."),
     CommandEntry(
         "import",
         "",
-        "Store the events of another server.",
-        (CommandEntry("marquez", "import_events:marquez", "Store the events of Marquez."),),
+        "Import lineage from another server or catalog.",
+        (
+            CommandEntry(
+                "marquez", "catalogs.marquez:marquez", "Import the events of a Marquez server."
+            ),
+            CommandEntry("glue", "catalogs.imports:glue", "Import the tables of AWS Glue."),
+            CommandEntry("unity", "catalogs.imports:unity", "Import the lineage of Unity Catalog."),
+        ),
     ),
     CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
     CommandEntry("paths", "trace:paths", "Show the paths from one entity to another."),
+    CommandEntry(
+        "versions", "systems.versions:versions", "List the versions of a dataset or model."
+    ),
     CommandEntry("graph", "graph:graph", "Draw or export the graph around an entity."),
-    CommandEntry("select", "graph:select", "List what a selector such as +orders selects."),
+    CommandEntry("diff", "trust.diff:diff", "Show how the graph changed between two moments."),
+    CommandEntry(
+        "export",
+        "",
+        "Copy the graph to another system.",
+        (CommandEntry("neo4j", "catalogs.neo4j:neo4j", "Copy the graph to Neo4j."),),
+    ),
+    CommandEntry("select", "graph:select", "List the datasets and jobs that a selector matches."),
     CommandEntry("same", "graph:same", "Record that two names are one dataset."),
-    CommandEntry("cuts", "graph:cuts", "List names that may be one dataset."),
+    CommandEntry("cuts", "graph:cuts", "List pairs of names that may be one dataset."),
     CommandEntry("impact", "impact:impact", "Show what a change breaks."),
     CommandEntry("gate", "gate:gate", "Decide by policy whether a change may ship."),
     CommandEntry(
@@ -60,7 +80,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "",
         "Propose a policy for the gate, or test one on past commits.",
         (
-            CommandEntry("init", "policy:propose", "Propose a policy from what the project has."),
+            CommandEntry(
+                "init", "policy:propose", "Propose a policy from the metadata of the dbt projects."
+            ),
             CommandEntry("test", "policy:replay", "Show what a policy decides about past commits."),
         ),
     ),
@@ -79,14 +101,58 @@ COMMANDS: tuple[CommandEntry, ...] = (
         ),
     ),
     CommandEntry("tags", "trust.tags:tags", "Show which columns a tag reaches."),
-    CommandEntry("certified", "trust.tags:certified", "Check the certified datasets."),
+    CommandEntry("check", "trust.check:check", "Check the lineage against rules, for CI."),
+    CommandEntry(
+        "certified",
+        "trust.tags:certified",
+        "Check that the upstream of certified datasets is known.",
+    ),
+    CommandEntry("quality", "trust.quality:quality", "Show the quality score of a dataset."),
+    CommandEntry(
+        "privacy",
+        "",
+        "Report where personal data goes.",
+        (CommandEntry("report", "trust.privacy:report", "Report what a person's field reaches."),),
+    ),
+    CommandEntry(
+        "contracts",
+        "",
+        "Check, apply and list data contracts.",
+        (
+            CommandEntry("check", "trust.contracts:check", "Check contracts against the data."),
+            CommandEntry("apply", "trust.contracts:apply", "Keep contracts in the store."),
+            CommandEntry("list", "trust.contracts:list_contracts", "List the applied contracts."),
+        ),
+    ),
+    CommandEntry(
+        "schema",
+        "",
+        "Show the versions of a schema and check compatibility.",
+        (
+            CommandEntry("history", "trust.schema:history", "List the versions of a schema."),
+            CommandEntry("diff", "trust.schema:diff", "Compare two versions of a schema."),
+            CommandEntry("check", "trust.schema:check", "Check that a schema is compatible."),
+        ),
+    ),
+    CommandEntry(
+        "evidence",
+        "",
+        "Write and verify signed evidence about a dataset.",
+        (
+            CommandEntry("create", "trust.evidence:create", "Write an evidence pack of a dataset."),
+            CommandEntry("verify", "trust.evidence:verify", "Verify a pack without a store."),
+            CommandEntry("list", "trust.evidence:list_packs", "List the packs of a dataset."),
+            CommandEntry("key", "trust.evidence:show_key", "Print the public key."),
+        ),
+        default="create",
+    ),
     CommandEntry(
         "watch",
         "watch:watch",
         "Watch for drift, failures and late runs.",
         (
-            CommandEntry("findings", "watch:findings", "List the findings."),
-            CommandEntry("try", "watch:send_sample_alerts", "Send a sample alert."),
+            CommandEntry("findings", "watch:findings", "List the open findings."),
+            CommandEntry("try", "watch:send_sample_alerts", "Send a sample alert to each channel."),
         ),
     ),
     CommandEntry("agent", "agent:agent", "Answer questions about lineage in plain language."),
@@ -96,12 +162,29 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "capture",
         "",
-        "Read lineage from SQL, dbt or source code.",
+        "Read lineage from SQL, dbt, code and other systems.",
         (
             CommandEntry("sql", "capture:sql", "Read lineage from SQL files."),
             CommandEntry("dbt", "capture:dbt", "Read lineage from dbt's target directory."),
             CommandEntry("scan", "capture:scan", "Read lineage from source code."),
+            CommandEntry(
+                "mlflow", "systems.capture:mlflow", "Read training runs and model versions."
+            ),
+            CommandEntry(
+                "great-expectations",
+                "systems.capture:great_expectations",
+                "Read results of Great Expectations.",
+            ),
+            CommandEntry("delta", "systems.capture:delta", "Read the versions of Delta tables."),
+            CommandEntry(
+                "iceberg", "systems.capture:iceberg", "Read the snapshots of Iceberg tables."
+            ),
         ),
+    ),
+    CommandEntry(
+        "integrations",
+        "systems.integrations:integrations",
+        "List the systems that lineage can come from.",
     ),
     CommandEntry(
         "run",
@@ -123,33 +206,43 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "",
         "Build and query lineage tables on Spark.",
         (
-            CommandEntry("ingest", "lake:ingest", "Add events to the lake."),
-            CommandEntry("build", "lake:build", "Build the tables from the events."),
-            CommandEntry("stream", "lake:run_stream", "Add events and build, continuously."),
-            CommandEntry("status", "lake:status", "Show what the lake holds."),
-            CommandEntry("query", "lake:query", "Run Spark SQL over the tables."),
-            CommandEntry("diff", "lake_versions:diff", "Compare the edges of two versions."),
-            CommandEntry("publish", "lake_versions:publish", "Copy the lake's events to a store."),
-            CommandEntry("export", "lake_versions:export", "Write Neo4j, Parquet or event files."),
-            CommandEntry("views", "lake_versions:views", "Print SQL that makes DuckDB views."),
-            CommandEntry("compact", "lake_versions:compact", "Merge small files into larger ones."),
-            CommandEntry("expire", "lake_versions:expire", "Remove old events."),
-            CommandEntry("clean", "lake_versions:clean", "Remove old versions and unused files."),
+            CommandEntry("ingest", "lake.pipeline:ingest", "Add events to the lake."),
+            CommandEntry("build", "lake.pipeline:build", "Build the tables from the events."),
+            CommandEntry(
+                "stream", "lake.pipeline:run_stream", "Add events and build, continuously."
+            ),
+            CommandEntry(
+                "status", "lake.pipeline:status", "Show the version and the tables of the lake."
+            ),
+            CommandEntry("query", "lake.pipeline:query", "Run Spark SQL over the tables."),
+            CommandEntry("diff", "lake.versions:diff", "Compare the edges of two versions."),
+            CommandEntry("publish", "lake.versions:publish", "Copy the lake's events to a store."),
+            CommandEntry("export", "lake.versions:export", "Write Neo4j, Parquet or event files."),
+            CommandEntry("views", "lake.versions:views", "Print SQL that makes DuckDB views."),
+            CommandEntry("compact", "lake.versions:compact", "Merge small files into larger ones."),
+            CommandEntry("expire", "lake.versions:expire", "Remove old events."),
+            CommandEntry("clean", "lake.versions:clean", "Remove old versions and unused files."),
         ),
     ),
     CommandEntry("forget", "trust.retention:forget", "Remove a dataset or job from answers."),
-    CommandEntry("prune", "trust.retention:prune", "Remove what was not mentioned for long."),
-    CommandEntry("status", "store:status", "Show what the store holds."),
+    CommandEntry(
+        "prune", "trust.retention:prune", "Remove from answers what no recent event mentions."
+    ),
+    CommandEntry("status", "store:status", "Show the location and the size of the store."),
     CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
     CommandEntry("backup", "store:backup", "Write the store to one file."),
     CommandEntry("restore", "store:restore", "Fill an empty store from a backup."),
     CommandEntry(
         "audit",
         "",
-        "Verify the log, read its events, and show who did what.",
+        "Verify the log, print its events, and show the audit log.",
         (
-            CommandEntry("log", "store:audit_log", "Show who wrote, and who was refused."),
+            CommandEntry(
+                "log", "store:audit_log", "Show writes, refused requests and acts of admins."
+            ),
             CommandEntry("verify", "store:verify", "Verify the hash chain of the log."),
+            CommandEntry("checkpoint", "trust.audit:checkpoint", "Sign the head of the log."),
+            CommandEntry("export", "trust.audit:export", "Write the audit log as JSON or CSV."),
             CommandEntry("event", "store:event", "Print an event as it was received."),
         ),
     ),
@@ -177,13 +270,21 @@ class DownriverCommand(TyperCommand):
 class DownriverGroup(TyperGroup):
     """A group of commands with adjusted parameters."""
 
+    default = ""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names, or the default one."""
+        if self.default and args and args[0] not in self.commands:
+            args = [self.default, *args]
+        return super().resolve_command(ctx, args)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
         return [_adjust(param) for param in super().get_params(ctx)]
 
 
 def _adjust(param: Any) -> Any:
-    """Show what a value is in words (`PATH`, not `<path>`), and convert only if needed."""
+    """Show the kind of a value in words (`FILE`, not `<path>`), and convert only if needed."""
     if "process_value" not in vars(param):
         param.process_value = partial(_process_value, param, param.process_value)
         param.display_type = partial(_display_type, param, param.display_type)
@@ -194,7 +295,7 @@ _VALUE_NAMES = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH
 
 
 def _display_type(param: Any, display_type: Callable[[Any], str], context: Any) -> str:
-    """Return the values of an option. The name of an argument says enough."""
+    """Return the values of an option. An argument shows only its name."""
     shown = display_type(context).strip("<>").removeprefix("list[").removesuffix("]")
     if getattr(param, "is_flag", False):
         return ""
@@ -264,6 +365,7 @@ def _add_commands(group: Any, entries: Iterable[CommandEntry]) -> None:
             group.add_command(LazyCommand(entry))
         else:
             child = DownriverGroup(name=entry.name, help=entry.help, no_args_is_help=True)
+            child.default = entry.default
             _add_commands(child, entry.commands)
             group.add_command(child)
 

@@ -11,15 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
+from downriver.cli.output import (
+    JsonOption,
+    StoreOption,
+    counted,
+    err,
+    escape,
+    out,
+    print_json,
+    progress_bar,
+)
 from downriver.errors import InvalidRequestError
 from downriver.service import DBT_NAMESPACE, DEFAULT_NAMESPACE, Lineage
 from downriver.service.capture import SqlCapture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from downriver.capture.code.job import CodeBlindSpot
     from downriver.capture.dbt import DbtCapture
+    from downriver.capture.dbt.project import DbtBlindSpot
     from downriver.capture.scan import ScanResult
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
@@ -27,27 +38,30 @@ if TYPE_CHECKING:
 NamespaceOption = Annotated[
     str,
     typer.Option(
-        "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+        "--namespace",
+        metavar="NAMESPACE",
+        help="The namespace of tables that are not in the catalog.",
     ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
 ]
+DialectOption = Annotated[
+    str | None,
+    typer.Option("--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."),
+]
+_SHOWN = 20  # blind spots and unread files of a project
 
 
 def sql(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE", help="SQL files, or directories of them. - reads standard input."
+            metavar="FILE",
+            help="SQL files, or directories that contain them. - reads standard input.",
         ),
     ],
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
-        ),
-    ] = None,
+    dialect: DialectOption = None,
     schema: Annotated[
         Path | None,
         typer.Option(
@@ -58,14 +72,16 @@ def sql(
     ] = None,
     job: Annotated[
         str | None,
-        typer.Option("--job", metavar="NAME", help="Name the job. By default it is the file name."),
+        typer.Option(
+            "--job", metavar="NAME", help="The name of the job. Default: the name of the file."
+        ),
     ] = None,
     namespace: NamespaceOption = DEFAULT_NAMESPACE,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read table and column lineage from SQL files, show it and store it as declared lineage."""
+    """Read table and column lineage from SQL files, show it and store it."""
     scripts = list(_scripts(files))
     if job is not None and len(scripts) > 1:
         raise InvalidRequestError("--job", f"names one job, but there are {len(scripts)} files")
@@ -151,7 +167,8 @@ def _show_script(name: str, capture: SqlCapture) -> None:
     found = capture.lineage
     guessed = " (guessed)" if found.dialect_guessed else ""
     dialect = f"{found.dialect or 'generic'}{guessed}"
-    out.print(f"[bold]{escape(name)}[/] [dim]{len(found.statements)} statements · {dialect}[/]")
+    statements = counted(len(found.statements), "statement")
+    out.print(f"[bold]{escape(name)}[/] [dim]{statements} · {dialect}[/]")
     if found.column_edges or found.dataset_edges:
         out.print("\n".join(_edge_lines(found)))
     for spot in found.blind_spots:
@@ -187,9 +204,6 @@ def _how(edge: ColumnEdge) -> str:
     return " ".join(words)
 
 
-_SPOTS_SHOWN = 20
-
-
 def dbt(
     target: Annotated[
         Path,
@@ -202,7 +216,8 @@ def dbt(
         typer.Option(
             "--namespace",
             metavar="NAMESPACE",
-            help="The OpenLineage namespace of the tables, such as postgres://host:5432.",
+            help="The namespace of the tables, such as postgres://host:5432. Default: that of "
+            "known tables with the same names, else ADAPTER://PROJECT.",
         ),
     ] = None,
     job_namespace: Annotated[
@@ -214,14 +229,16 @@ def dbt(
         typer.Option(
             "--project-dir",
             metavar="DIR",
-            help="The dbt project, read for line numbers. By default the parent of TARGET_DIR.",
+            help="The dbt project, which has the line numbers. Default: the parent of TARGET_DIR.",
         ),
     ] = None,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read models, sources, tests, exposures and metrics with column lineage. dbt is not needed."""
+    """Read models, sources, tests, exposures and metrics from dbt's target directory.
+
+    dbt does not have to be installed."""
     with Lineage.open(store) as lineage, progress_bar("models") as bar:
         task = bar.add_task("Reading", total=None)
         found = lineage.capture.dbt(
@@ -255,20 +272,16 @@ def _show_project(found: DbtCapture, *, registered: bool) -> None:
         f"[bold]{escape(found.project)}[/] [dim]{escape(version)} · manifest "
         f"v{found.manifest_version} · {escape(found.adapter or 'adapter unknown')}[/]"
     )
-    counted = ", ".join(
+    resources = ", ".join(
         f"{number} {_counted(kind, number)}" for kind, number in found.counts.items()
     )
-    out.print(f"  {counted or 'nothing'}")
-    for spot in found.blind_spots[:_SPOTS_SHOWN]:
-        where = f"{spot.path}:{spot.line}"
-        err.print(f"  [yellow]?[/] {escape(where)}: {escape(spot.kind)}: {escape(spot.message)}")
-    more = len(found.blind_spots) - _SPOTS_SHOWN
-    if more > 0:
-        err.print(f"  [yellow]?[/] … and {more} more; --json lists them all")
+    out.print(f"  {resources or 'nothing'}")
+    _show_spots([(f"{spot.path}:{spot.line}", spot) for spot in found.blind_spots])
     done = "registered" if registered else "not registered"
     out.print(
-        f"  {found.column_edges} column edges · {len(found.blind_spots)} blind spots · "
-        f"{len(found.events)} events {done} · tables in {escape(found.namespace)}"
+        f"  {counted(found.column_edges, 'column edge')} · "
+        f"{counted(len(found.blind_spots), 'blind spot')} · "
+        f"{counted(len(found.events), 'event')} {done} · tables in {escape(found.namespace)}"
     )
 
 
@@ -279,17 +292,9 @@ def _counted(kind: str, number: int) -> str:
     return words[:-3] + "y" if words.endswith("ries") else words.removesuffix("s")
 
 
-_SHOWN = 20
-
-
 def scan(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A repository, folder or file.")],
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
-        ),
-    ] = None,
+    dialect: DialectOption = None,
     namespace: NamespaceOption = DEFAULT_NAMESPACE,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
@@ -325,29 +330,33 @@ def _show_scan(found: ScanResult, *, registered: bool) -> None:
             out.print(f"  reads  {escape(', '.join(d.name for d in job.inputs))}")
         if job.outputs:
             out.print(f"  writes {escape(', '.join(d.name for d in job.outputs))}")
-    spots = [(job.path, spot) for job in found.jobs for spot in job.spots]
-    for path, spot in spots[:_SHOWN]:
-        where = escape(f"{path}:{spot.line}")
-        err.print(f"  [yellow]?[/] {where}: {escape(spot.kind)}: {escape(spot.message)}")
-    if len(spots) > _SHOWN:
-        err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
+    spots = [(f"{job.path}:{spot.line}", spot) for job in found.jobs for spot in job.spots]
+    _show_spots(spots)
     for unread in found.unread[:_SHOWN]:
         reason = f"{unread.reason.value.replace('_', ' ')}: {unread.detail}"
         err.print(f"[red]{escape(unread.location)}[/]: {escape(reason)}")
     out.print(_summary(found, len(spots), registered=registered))
 
 
+def _show_spots(spots: Sequence[tuple[str, CodeBlindSpot | DbtBlindSpot]]) -> None:
+    """Show the first blind spots, each with its place in a file."""
+    for place, spot in spots[:_SHOWN]:
+        err.print(f"  [yellow]?[/] {escape(place)}: {escape(spot.kind)}: {escape(spot.message)}")
+    if len(spots) > _SHOWN:
+        err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
+
+
 def _summary(found: ScanResult, spots: int, *, registered: bool) -> str:
     kinds = Counter(job.integration.lower() for job in found.jobs)
-    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    by_kind = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     edges = len({edge for job in found.jobs for edge in job.edges})
     references = sum(len(job.references) for job in found.jobs)
     words = [
-        f"{found.files} files",
-        f"{len(found.jobs)} jobs ({counted})" if found.jobs else "no jobs",
-        f"{edges} column edges",
-        f"{references} references",
-        f"{spots} blind spots",
+        counted(found.files, "file"),
+        f"{counted(len(found.jobs), 'job')} ({by_kind})" if found.jobs else "no jobs",
+        counted(edges, "column edge"),
+        counted(references, "reference"),
+        counted(spots, "blind spot"),
         "registered" if registered else "not registered",
     ]
     return " · ".join(words)

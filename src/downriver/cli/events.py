@@ -1,4 +1,4 @@
-"""`downriver ingest`, `spool` and `run`: events from files, from the spool, and of a command."""
+"""`downriver ingest`, `spool` and `run`: events from files, the spool and commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import msgspec
 import typer
 
 from downriver import bootstrap, settings
-from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
+from downriver.cli.output import (
+    JsonOption,
+    StoreOption,
+    counted,
+    err,
+    escape,
+    out,
+    print_json,
+    progress_bar,
+)
 from downriver.errors import InvalidRequestError
 from downriver.openlineage.files import EventRecord, list_event_files, read_event_file, read_events
 from downriver.sdk.delivery import open_sender, open_spool
@@ -47,7 +56,7 @@ class StoredEvents(msgspec.Struct, kw_only=True):
 
 
 class IngestSummary(StoredEvents, kw_only=True):
-    """What `downriver ingest` did with files of events."""
+    """The result of `downriver ingest`."""
 
     files: int
 
@@ -56,13 +65,16 @@ def ingest(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE", help="Event files, or directories of them. - reads standard input."
+            metavar="FILE",
+            help="Files of events, or directories that contain them. - reads standard input.",
         ),
     ],
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Store OpenLineage events from files: JSON lines, JSON arrays or single documents, also gzip.
+    """Store OpenLineage events from files.
+
+    A file has JSON lines, a JSON array or one JSON document, and may be compressed with gzip.
 
     Lines that cannot be read are reported by file and line, and the other events are stored. The
     exit code is then 1.
@@ -79,8 +91,7 @@ def ingest(
     if json:
         print_json(summary)
     else:
-        count = f"{summary.files} file{'s' * (summary.files != 1)}"
-        show_stored(summary, count)
+        show_stored(summary, counted(summary.files, "file"))
     if summary.problems:
         raise typer.Exit(1)
 
@@ -127,7 +138,8 @@ def show_stored(summary: StoredEvents, source: str) -> None:
     more = len(summary.problems) - _PROBLEMS_SHOWN
     if more > 0:
         err.print(f"[red]… and {more} more[/]")
-    parts = [f"[bold]{summary.stored}[/] events stored"]
+    noun = "event" if summary.stored == 1 else "events"
+    parts = [f"[bold]{summary.stored}[/] {noun} stored"]
     if summary.duplicates:
         parts.append(f"{summary.duplicates} already stored")
     if summary.problems:
@@ -140,7 +152,7 @@ ToOption = Annotated[
     typer.Option(
         "--to",
         metavar="TARGET",
-        help="Send to this server URL or store. By default events go where jobs send them.",
+        help="Send to this server URL or store. Default: where tracked jobs send their events.",
     ),
 ]
 
@@ -152,7 +164,7 @@ def status(json: JsonOption = False) -> None:
     if json:
         print_json({"folder": str(spool.folder), **state._asdict()})
         return
-    out.print(f"{state.events:,} events spooled in {spool.folder}, {state.size:,} bytes")
+    out.print(f"{counted(state.events, 'event')} spooled in {spool.folder}, {state.size:,} bytes")
     if state.dropped:
         out.print(f"{state.dropped:,} events were dropped, because the spool was full")
 
@@ -165,7 +177,7 @@ def flush(to: ToOption = None, json: JsonOption = False) -> None:
     if json:
         print_json({"sent": sent, "waiting": left})
     else:
-        out.print(f"{sent:,} events sent, {left:,} still spooled")
+        out.print(f"{counted(sent, 'event')} sent, {left:,} still spooled")
 
 
 def run(
@@ -174,11 +186,20 @@ def run(
         typer.Argument(metavar="COMMAND", help="The command to run, such as spark-submit job.py."),
     ],
     job: Annotated[
-        str | None, typer.Option("--job", metavar="NAME", help="Name the job of the application.")
+        str | None,
+        typer.Option(
+            "--job",
+            metavar="NAME",
+            help="The name of the job. Default: the name of the Spark application.",
+        ),
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", metavar="NAMESPACE", help="The namespace of the job."),
+        typer.Option(
+            "--namespace",
+            metavar="NAMESPACE",
+            help="The namespace of the job. Default: that of the parent run, else spark.",
+        ),
     ] = None,
 ) -> None:
     """Run a command and capture the lineage of every PySpark session that it starts."""

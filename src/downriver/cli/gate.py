@@ -1,4 +1,4 @@
-"""`downriver gate` and `fix`: whether a change may ship, and the patch for it."""
+"""`downriver gate` decides whether a change may ship. `downriver fix` writes a patch for it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from downriver.cli.impact import (
     ChangedArgument,
     ChangeOptions,
     ColumnsArgument,
+    ConsumersOption,
     DropOption,
     RenameOption,
     RenameToOption,
@@ -55,6 +56,7 @@ from downriver.impact.report import (
     short_names,
 )
 from downriver.impact.report.text import format_location
+from downriver.impact.verify import VerifyOptions
 from downriver.model.control_characters import escape_line
 from downriver.model.unread import Unread, UnreadReason
 from downriver.model.verdicts import Decision, EntityMention
@@ -83,10 +85,12 @@ class VerdictFormat(str, Enum):
 
 def gate(
     changes: Annotated[
-        Path | None, typer.Option("--changes", help="Read changes from this YAML or JSON file.")
+        Path | None,
+        typer.Option("--changes", metavar="FILE", help="Read changes from this YAML or JSON file."),
     ] = None,
     ddl: Annotated[
-        Path | None, typer.Option("--ddl", help="Read changes from this SQL migration.")
+        Path | None,
+        typer.Option("--ddl", metavar="FILE", help="Read changes from this SQL migration."),
     ] = None,
     dialect: Annotated[
         str | None,
@@ -103,55 +107,101 @@ def gate(
         typer.Option(
             "--head",
             metavar="COMMIT",
-            help="The commit with the change. The default is the working tree.",
+            help="The commit with the change. Default: the working tree.",
         ),
     ] = None,
     repo: Annotated[
         Path | None,
         typer.Option(
-            "--repo", help="The Git repository. The default is that of the working directory."
+            "--repo",
+            metavar="DIR",
+            help="The Git repository. Default: that of the working directory.",
         ),
     ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(
-            "--policy", help="The policy file. The default is downriver.yml, if it exists."
+            "--policy",
+            metavar="FILE",
+            help="The policy file. Default: downriver.yml, if it exists.",
         ),
     ] = None,
     output: Annotated[
-        VerdictFormat, typer.Option("--format", help="The format of the verdict.")
+        VerdictFormat, typer.Option("--format", help="Print the verdict in this format.")
     ] = VerdictFormat.TEXT,
     summary: Annotated[
         Path | None,
-        typer.Option("--summary", help="Also write the verdict as Markdown to this file."),
+        typer.Option(
+            "--summary", metavar="FILE", help="Also write the verdict as Markdown to this file."
+        ),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the result of each rule of the policy.")
     ] = False,
     allow_caution: Annotated[
-        bool, typer.Option("--allow-caution", help="Exit with 0 on CAUTION too.")
+        bool, typer.Option("--allow-caution", help="Exit with 0 if the decision is CAUTION.")
     ] = False,
     acknowledge: Annotated[
         str | None,
         typer.Option(
             "--acknowledge",
             metavar="REASON",
-            help="Waive all findings of this run, and record who did it and why in the store.",
+            help="Waive all findings of this run. The store records the author and the reason.",
         ),
     ] = None,
     emit_selector: Annotated[
         bool,
         typer.Option(
             "--emit-selector",
-            help="Print only the selector of the models to rebuild; the rest on standard error.",
+            help="Print only the models to rebuild, as a selector. Notes go to standard error.",
         ),
     ] = False,
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            "--verify",
+            metavar="URL",
+            help="Build the affected dbt models of both commits in a scratch schema of this "
+            "database (duckdb://PATH or postgresql://…), and compare them.",
+        ),
+    ] = None,
+    verify_schema: Annotated[
+        str,
+        typer.Option(
+            "--verify-schema",
+            metavar="SCHEMA",
+            help="The schema into which dbt builds, for models of which the database has several.",
+        ),
+    ] = "",
+    verify_scratch: Annotated[
+        str,
+        typer.Option(
+            "--verify-scratch", metavar="SCHEMA", help="The scratch schema. It must not exist."
+        ),
+    ] = "downriver_verify",
+    verify_timeout: Annotated[
+        float,
+        typer.Option(
+            "--verify-timeout", metavar="SECONDS", min=0.001, help="The limit of each statement."
+        ),
+    ] = 60.0,
+    verify_rows: Annotated[
+        int,
+        typer.Option(
+            "--verify-rows",
+            metavar="ROWS",
+            min=0,
+            help="Compare the values of tables with at most this many rows.",
+        ),
+    ] = 1_000_000,
+    select: ConsumersOption = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
 ) -> None:
     """Decide by policy whether a change may ship.
 
-    Exit codes: 0 APPROVED, 1 BLOCKED, 3 CAUTION, 2 if no decision is possible.
+    Give the change as one of --changes, --ddl and --base. Exit codes: 0 APPROVED, 1 BLOCKED,
+    3 CAUTION, 2 if no decision is possible.
     """
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
@@ -161,9 +211,19 @@ def gate(
         ("--head", head),
         ("--repo", repo),
         ("--emit-selector", emit_selector or None),
+        ("--verify", verify),
     ):
         if value is not None and base is None:
             raise InvalidRequestError(option, "needs --base")
+    options = None
+    if verify is not None:
+        options = VerifyOptions(
+            url=verify,
+            schema=verify_scratch,
+            target=verify_schema,
+            timeout=verify_timeout,
+            rows=verify_rows,
+        )
     try:
         rules = read_policy(policy, repo)
         if acknowledge is not None:
@@ -171,13 +231,15 @@ def gate(
         with _open(store, base if acknowledge is None else None) as lineage:
             asked = read_changes_file(changes) if changes is not None else []
             if ddl is not None:
-                found = _of_migration(lineage, ddl, dialect)
+                found = _of_migration(lineage, ddl, dialect, select)
                 asked = [located.change for located in read_ddl(_read(ddl).text, dialect).changes]
             else:
                 found = (
-                    lineage.impact(asked)
+                    lineage.impact(asked, select)
                     if asked
-                    else lineage.impact.of_commits(repo or Path.cwd(), base or "", head)
+                    else lineage.impact.of_commits(
+                        repo or Path.cwd(), base or "", head, options, select
+                    )
                 )
             verdict = lineage.impact.gate(found, rules, by=find_author(repo or Path.cwd()))
             shown = output is VerdictFormat.MARKDOWN or summary is not None
@@ -201,7 +263,7 @@ def gate(
 
 
 def _open(store: str | None, base: str | None) -> Lineage:
-    """Open the store. To compare commits none is needed: their code is read from Git."""
+    """Open the store. A comparison of commits needs none: their code is read from Git."""
     try:
         return Lineage.open(store, create=False)
     except StoreNotFoundError:
@@ -210,10 +272,10 @@ def _open(store: str | None, base: str | None) -> Lineage:
         return Lineage.open(MEMORY)
 
 
-def _of_migration(lineage: Lineage, path: Path, dialect: str | None) -> Impact:
-    """Return what a migration does. Bytes that are no text are reported as not read."""
+def _of_migration(lineage: Lineage, path: Path, dialect: str | None, select: str | None) -> Impact:
+    """Return the impact of a migration. Bytes that are not text are reported as not read."""
     decoded = _read(path)
-    impact = lineage.impact.of_ddl(decoded.text, dialect, str(path))
+    impact = lineage.impact.of_ddl(decoded.text, dialect, str(path), select)
     if decoded.bad_line:
         reason = UnreadReason.ENCODING
         unread = Unread(path=str(path), line=decoded.bad_line, reason=reason)
@@ -229,7 +291,7 @@ def _read(path: Path) -> DecodedText:
 
 
 def _print_rebuild(impact: Impact) -> None:
-    """Print the selector, and to standard error what needs a full refresh."""
+    """Print the selector, and to standard error the models that need a full refresh."""
     plan = impact.rebuild
     write(" ".join(map(escape_line, plan.models)) + "\n")
     for name in plan.backfill:
@@ -284,10 +346,15 @@ def fix(
         str | None, typer.Option("--type", metavar="TYPE", help="Change the type of the column.")
     ] = None,
     root: Annotated[
-        Path, typer.Option("--root", help="The folder that the paths of the files are relative to.")
+        Path,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="The folder that contains the code: paths are relative to it.",
+        ),
     ] = Path(),
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show the steps of a change without downtime.")
+        bool, typer.Option("--plan", help="Also show the steps of the change without downtime.")
     ] = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
@@ -295,8 +362,8 @@ def fix(
 ) -> None:
     """Write a patch for the consumers that a change breaks.
 
-    Places that a person must decide about are listed on standard error. Exit code 1: the patch is
-    empty, and standard error tells why.
+    The places that a person must change are listed on standard error. If the patch is empty, the
+    exit code is 1, and standard error has the reason.
     """
     options = ChangeOptions(
         columns=tuple(columns or ()),

@@ -1,4 +1,4 @@
-"""`downriver graph`, `select`, `same` and `cuts`: show a part of the graph, and join its names."""
+"""`downriver graph`, `select`, `same` and `cuts`: show a part of the graph, and join names."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     err,
     escape,
     out,
@@ -95,12 +96,12 @@ def graph(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
+            help="Write mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
         ),
     ] = GraphFormat.mermaid,
     upstream: UpstreamOption = False,
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="Show what the entity feeds.")
+        bool, typer.Option("--downstream", help="Show what is downstream of the entity.")
     ] = False,
     both: Annotated[
         bool, typer.Option("--both", help="Show both directions. This is the default.")
@@ -114,7 +115,7 @@ def graph(
         typer.Option(
             "--focus",
             metavar="COLUMN",
-            help="Show only what this column of the dataset derives from or feeds.",
+            help="Show only the lineage of this column of the dataset.",
         ),
     ] = None,
     select: Annotated[
@@ -122,7 +123,7 @@ def graph(
         typer.Option(
             "--select",
             metavar="SELECTOR",
-            help="Show what a selector selects, such as '+orders+2 tag:pii', not an entity.",
+            help="Show what a selector matches, such as '+orders+2 tag:pii', instead of ENTITY.",
         ),
     ] = None,
     diff: Annotated[
@@ -134,12 +135,16 @@ def graph(
     push: Annotated[
         str | None,
         typer.Option(
-            "--push", metavar="URI", help="Write the graph to the Neo4j database at this URI."
+            "--push",
+            metavar="URI",
+            help="Write the graph to the Neo4j database at this URI instead of printing it.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to this file, not to stdout."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this file. Default: standard output."
+        ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -166,7 +171,7 @@ def graph(
             )
             with neo4j_driver(push) as driver:
                 count = lineage.export.push_to_neo4j(subgraph, driver)
-            err.print(f"wrote {count} nodes to {escape(push)}")
+            err.print(f"wrote {counted(count, 'node')} to {escape(push)}")
             return
         answer = (
             lineage.export.selection(
@@ -231,16 +236,20 @@ def _write(drawing: str, output: Path | None) -> None:
 
 # Names of one dataset
 
-_FirstName = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset.")]
-_SecondName = Annotated[str, typer.Argument(metavar="OTHER", help="Another name of it.")]
+_FirstName = Annotated[
+    str, typer.Argument(metavar="DATASET", help="A dataset: a name or a full id.")
+]
+_SecondName = Annotated[
+    str, typer.Argument(metavar="OTHER", help="A second name of the same dataset.")
+]
 _Undo = Annotated[
     bool,
     typer.Option(
         "--undo",
-        help="Record that the two are different: separate them, or dismiss a possible cut.",
+        help="Record that the two names are different datasets.",
     ),
 ]
-_List = Annotated[bool, typer.Option("--list", help="List the recorded statements.")]
+_List = Annotated[bool, typer.Option("--list", help="List what was recorded about names.")]
 
 
 def same(
@@ -254,7 +263,8 @@ def same(
 ) -> None:
     """Record that two names are one dataset. Traces, impact and the gate then treat them as one.
 
-    The statement is an event in the log. `downriver cuts` lists the names that may be one dataset.
+    The statement is recorded in the log. `downriver cuts` lists pairs of names that may be one
+    dataset.
     """
     with Lineage.open(store, create=False) as lineage:
         if list_all:
@@ -262,7 +272,7 @@ def same(
             print_json(statements) if json else _show_statements(statements, full=full_names)
             return
         if not (dataset and other):
-            raise InvalidRequestError("other", "give two datasets, or --list")
+            raise InvalidRequestError("OTHER", "give two datasets, or --list")
         statement = lineage.identity.state_same(dataset, other, same=not undo)
     if json:
         print_json(statement)
@@ -282,7 +292,7 @@ def _show_statements(found: SameStatements, *, full: bool) -> None:
         out.print(
             f"{names[statement.one]} {relation} {names[statement.other]}  [dim]{statement.at}[/]"
         )
-    out.print(f"{len(found.statements)} statements")
+    out.print(counted(len(found.statements), "statement"))
 
 
 def cuts(
@@ -290,8 +300,8 @@ def cuts(
 ) -> None:
     """List possible cuts: two names, one read and one written, that may be one dataset.
 
-    A trace ends at such a name and is not complete. Join the two with `downriver same`, or dismiss
-    the pair with `downriver same --undo`.
+    A trace that ends at such a name is incomplete. If the two names are one dataset, run `downriver
+    same`. If they are different datasets, run `downriver same --undo`.
     """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.identity.possible_cuts()
@@ -310,4 +320,4 @@ def _show_cuts(found: PossibleCuts, *, full: bool) -> None:
         out.print(f"{names[cut.read]} is read, {names[cut.written]} is written")
         out.print(f"  [dim]they differ in {cut.difference}[/]")
         out.print(f"  {escape(cut.command)}")
-    out.print(f"{len(found.cuts)} possible cuts")
+    out.print(counted(len(found.cuts), "possible cut"))

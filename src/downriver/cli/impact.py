@@ -1,4 +1,4 @@
-"""`downriver impact`: what breaks when something changes."""
+"""`downriver impact`: the consumers that a change breaks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -19,6 +20,7 @@ from downriver.cli.output import (
 from downriver.errors import InvalidRequestError
 from downriver.impact.report.names import list_entity_ids, name_impact
 from downriver.impact.report.text import (
+    describe_left_out,
     describe_not_rebuilt,
     describe_unread,
     format_location,
@@ -86,7 +88,7 @@ AddRequiredOption = Annotated[
     ),
 ]
 RequiredOption = Annotated[
-    bool, typer.Option("--required", help="With --add: the column is NOT NULL without a default.")
+    bool, typer.Option("--required", help="With --add: the column is NOT NULL and has no default.")
 ]
 TypeOption = Annotated[
     str | None,
@@ -109,7 +111,15 @@ NullableOption = Annotated[
     typer.Option("--nullable/--not-null", help="Allow NULL in the column, or forbid it."),
 ]
 DeprecateOption = Annotated[
-    bool, typer.Option("--deprecate", help="Deprecate the dataset or column: list its users.")
+    bool, typer.Option("--deprecate", help="Deprecate the dataset or column: list its consumers.")
+]
+ConsumersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--select",
+        metavar="SELECTOR",
+        help="Show and judge only the consumers that this selector selects, and count the others.",
+    ),
 ]
 LogicOption = Annotated[
     bool,
@@ -120,7 +130,7 @@ _DDL = re.compile(r"\s*(?:alter|drop|rename|truncate|create|exec|execute)\s+\S",
 
 
 def is_ddl(entity: str) -> bool:
-    """Tell a DDL statement from the name of a dataset."""
+    """Return whether a text is a DDL statement, and not the name of a dataset."""
     return _DDL.match(entity) is not None
 
 
@@ -141,7 +151,7 @@ class ChangeOptions(NamedTuple):
     logic: bool = False
 
     def check(self) -> None:
-        """Raise when options are combined that exclude each other."""
+        """Raise an error if options exclude each other."""
         if self.required and not self.add:
             raise InvalidRequestError("--required", "needs --add")
         if self.columns and not self.drop:
@@ -252,13 +262,16 @@ def impact(
     logic: LogicOption = False,
     dialect: Annotated[
         str | None,
-        typer.Option("--dialect", metavar="DIALECT", help="The SQL dialect, if ENTITY is DDL."),
+        typer.Option("--dialect", metavar="DIALECT", help="The SQL dialect of the DDL."),
     ] = None,
+    select: ConsumersOption = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show which consumers break or change when a dataset changes. Options may be combined."""
+    """Show which consumers break or change when a dataset changes.
+
+    Options that describe changes may be combined."""
     options = ChangeOptions(
         columns=tuple(columns or ()),
         rename_to=rename_to,
@@ -275,9 +288,9 @@ def impact(
     )
     with Lineage.open(store, create=False) as lineage:
         if is_ddl(entity):
-            found = _impact_of_ddl(lineage, entity, dialect, options)
+            found = _impact_of_ddl(lineage, entity, dialect, options, select)
         else:
-            found = lineage.impact(parse_change_options(lineage, entity, options))
+            found = lineage.impact(parse_change_options(lineage, entity, options), select)
     if json:
         print_json(found)
     else:
@@ -287,28 +300,32 @@ def impact(
 
 
 def _impact_of_ddl(
-    lineage: Lineage, sql: str, dialect: str | None, options: ChangeOptions
+    lineage: Lineage, sql: str, dialect: str | None, options: ChangeOptions, select: str | None
 ) -> Impact:
-    """Return what DDL does; DDL of which nothing can be read is an error."""
+    """Return the impact of DDL. It is an error if no part of the DDL can be read."""
     if options != ChangeOptions():
-        raise InvalidRequestError("ENTITY", "is DDL: it takes no options that describe changes")
-    impact = lineage.impact.of_ddl(sql, dialect)
+        raise InvalidRequestError(
+            "ENTITY", "is DDL, so options that describe changes are not allowed"
+        )
+    impact = lineage.impact.of_ddl(sql, dialect, select=select)
     if impact.unread and not impact.changes:
         raise InvalidRequestError("ENTITY", describe_unread(impact.unread[0]))
     return impact
 
 
 def show_impact(found: Impact) -> None:
-    """Print the effects, the worst first, then how complete the answer is."""
+    """Print the effects, the most severe first, then the completeness of the answer."""
     out.print(f"[bold]{escape('; '.join(found.changes))}[/]")
     for effect in listed_effects(found):
         _show_effect(effect, describe_not_rebuilt(found, effect))
     not_rebuilt = f"{len(found.not_rebuilt)} not rebuilt, " if found.not_rebuilt else ""
     state = "[green]complete[/]" if found.complete else "[yellow]incomplete[/]"
     out.print(
-        f"{state} · {len(found.breaking)} breaking, {len(found.warnings)} warnings, "
+        f"{state} · {len(found.breaking)} breaking, {counted(len(found.warnings), 'warning')}, "
         f"{not_rebuilt}{found.untouched} untouched"
     )
+    if found.left_out is not None:
+        out.print(escape(describe_left_out(found.left_out)))
     for unread in found.unread:
         out.print(f"  [red]![/] {escape(describe_unread(unread))}")
     for spot in found.blind_spots[:_SPOTS_SHOWN]:

@@ -34,7 +34,7 @@ StoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-EXIT_FAILED = 2  # the command could not do what was asked
+EXIT_FAILED = 2  # the command could not run
 
 
 class Terminal:
@@ -58,7 +58,7 @@ class Terminal:
         self.console.rule(title, align="left")
 
     def status(self, text: str) -> Status:
-        """Return a spinner that shows a text while work goes on."""
+        """Return a spinner that shows a text while a task runs."""
         return self.console.status(text)
 
 
@@ -99,8 +99,13 @@ def write(text: str) -> None:
 
 
 def write_exactly(text: str) -> None:
-    """Print what programs read, such as a patch: as it is, but escaped on a terminal."""
+    """Print text for programs, such as a patch: unchanged, but escaped on a terminal."""
     sys.stdout.write(escape_text(text) if sys.stdout.isatty() else text)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count in words: `1 event`, `2,000 events`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def print_rows(rows: Sequence[tuple[str, str]]) -> None:

@@ -28,7 +28,7 @@ _COLORS = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "red"}
 RepoOption = Annotated[
     Path | None,
     typer.Option(
-        "--repo", help="The Git repository. The default is that of the working directory."
+        "--repo", metavar="DIR", help="The Git repository. Default: that of the working directory."
     ),
 ]
 
@@ -37,12 +37,18 @@ def propose(
     repo: RepoOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Write the policy to this new file."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the policy to this file, which must not exist.",
+        ),
     ] = None,
 ) -> None:
     """Propose a policy from the tags, meta, owners and exposures of the dbt projects.
 
-    Prints it; `--output downriver.yml` writes the file that `downriver gate` reads.
+    By default the policy is printed. `--output downriver.yml` writes the file that
+    `downriver gate` reads.
     """
     text = propose_policy(Repository(repo or Path.cwd()))
     if output is None:
@@ -59,7 +65,7 @@ def propose(
 
 
 class PastVerdict(msgspec.Struct, kw_only=True):
-    """What a policy decides about a commit; without a decision, `reason` tells why."""
+    """What a policy decides about a commit. Without a decision, `reason` is the error."""
 
     commit: str
     date: str
@@ -71,24 +77,30 @@ class PastVerdict(msgspec.Struct, kw_only=True):
 
 
 def replay(
-    last: Annotated[int, typer.Option("--last", min=1, help="The number of commits.")] = 50,
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=1, help="Test the last N commits.")
+    ] = 50,
     path: Annotated[
         list[str] | None,
-        typer.Option("--path", help="Only commits that edit this path. Can be repeated."),
+        typer.Option(
+            "--path", metavar="PATH", help="Test only commits that edit this path. May be repeated."
+        ),
     ] = None,
     repo: RepoOption = None,
     policy: Annotated[
         Path | None,
         typer.Option(
-            "--policy", help="The policy file. The default is downriver.yml, if it exists."
+            "--policy",
+            metavar="FILE",
+            help="The policy file. Default: downriver.yml, if it exists.",
         ),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Show what a policy decides about the last commits of a repository.
 
-    Each commit that edits code is compared with its parent. No store is used and nothing is
-    checked out.
+    Each commit that edits code is compared with its parent. The command uses no store and does not
+    change the working tree.
     """
     folder = repo or Path.cwd()
     rules = read_policy(policy, repo)

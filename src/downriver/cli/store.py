@@ -1,18 +1,22 @@
-"""`downriver status`, `rebuild`, `audit`, `serve` and `keys`: a store, and the server on it."""
+"""`downriver status`, `rebuild`, `audit`, `serve` and `keys`: the store and its server."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from downriver import settings
 from downriver.cli.output import (
     JsonOption,
     StoreOption,
+    counted,
     err,
     escape,
     out,
@@ -25,13 +29,18 @@ from downriver.errors import InvalidRequestError
 from downriver.model.control_characters import escape_json
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
-from downriver.store import Verification
+from downriver.store import MEMORY, Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import Progress, TaskID
 
 _COUNTS = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")
 
 
 def status(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Show where the store is and how much it holds."""
+    """Show the location of the store, and the number of events, datasets, jobs and edges."""
     with Lineage.open(store, create=False) as lineage:
         current = lineage.admin.status()
     if json:
@@ -44,7 +53,7 @@ def status(store: StoreOption = None, json: JsonOption = False) -> None:
 
 
 def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Drop the catalog and rebuild it from the log. The result is identical.
+    """Compute the catalog again from the log. The result is identical.
 
     Readers see the old catalog until the new one is complete.
     """
@@ -54,16 +63,16 @@ def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
     if json:
         print_json({"events": total})
         return
-    out.print(f"rebuilt from [bold]{total}[/] events")
+    out.print(f"rebuilt from {counted(total, 'event')}")
 
 
-BackupArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+BackupArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup file.")]
 
 
 def backup(file: BackupArgument, store: StoreOption = None, json: JsonOption = False) -> None:
     """Write the store to one file: its log, API keys, findings and alerts.
 
-    The store can be in use. The hash chain of the log is verified on the way.
+    The store may be in use meanwhile. The command also verifies the hash chain of the log.
     """
     with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
         task = bar.add_task("Writing", total=lineage.admin.status().counts.events)
@@ -71,13 +80,13 @@ def backup(file: BackupArgument, store: StoreOption = None, json: JsonOption = F
     if json:
         print_json(result)
         return
-    out.print(f"{result.entries} entries in {escape(str(file))} · head {_head_of(result)}")
+    out.print(f"{_entries(result)} in {escape(str(file))} · head {_head_of(result)}")
 
 
 def restore(file: BackupArgument, store: StoreOption = None, json: JsonOption = False) -> None:
-    """Fill an empty store from a backup. Either all of it is restored, or nothing.
+    """Restore a backup into an empty store. If an error occurs, nothing is restored.
 
-    A backup of a SQLite store can be restored to PostgreSQL, and the reverse.
+    A backup of a SQLite store can be restored to PostgreSQL, and vice versa.
     """
     with Lineage.open(store) as lineage, progress_bar("events") as bar:
         task = bar.add_task("Restoring", total=None)
@@ -87,7 +96,11 @@ def restore(file: BackupArgument, store: StoreOption = None, json: JsonOption = 
     if json:
         print_json(result)
         return
-    out.print(f"{result.entries} entries restored · head {_head_of(result)}")
+    out.print(f"{_entries(result)} restored · head {_head_of(result)}")
+
+
+def _entries(result: Verification) -> str:
+    return "1 entry" if result.entries == 1 else f"{result.entries} entries"
 
 
 def _head_of(result: Verification) -> str:
@@ -104,6 +117,22 @@ def verify(
             "that was cut short or replaced.",
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="CHECKPOINTS",
+            help="Compare with signed checkpoints: a file, or git:PATH for the last commit.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="PUBLIC",
+            help="The public key that signed the checkpoints. Default: the key of this store.",
+        ),
+    ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -111,20 +140,31 @@ def verify(
 
     The exit code is 1 if an entry was altered.
     """
+    from downriver.govern.audit.checkpoints import read_checkpoints
+
     expected = None if expect is None else _parse_head(expect)
+    if expect is not None and against is not None:
+        raise InvalidRequestError("--expect", "cannot be used together with --against")
     with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
         task = bar.add_task("Verifying", total=lineage.admin.status().counts.events)
-        result = lineage.admin.verify(
-            expected=expected, progress=lambda done: bar.update(task, completed=done)
-        )
+        progress = partial(_advance, bar, task)
+        if against is None:
+            result = lineage.admin.verify(expected=expected, progress=progress)
+        else:
+            checkpoints = read_checkpoints(against)
+            result = lineage.checkpoints.verify(checkpoints, key=key, progress=progress)
     if json:
         print_json(result)
     elif result.ok:
-        out.print(f"[green]intact[/] · {result.entries} entries · head {_head_of(result)}")
+        out.print(f"[green]intact[/] · {_entries(result)} · head {_head_of(result)}")
     else:
         err.print(f"[bold red]altered[/] · entry {result.altered_seq} {result.reason}")
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _advance(bar: Progress, task: TaskID, done: int) -> None:
+    bar.update(task, completed=done)
 
 
 def _parse_head(text: str) -> tuple[int, bytes]:
@@ -161,26 +201,26 @@ def event(
 def audit_log(
     actor: Annotated[
         str | None,
-        typer.Option("--actor", metavar="NAME", help="Only acts of this key, or of `local`."),
+        typer.Option("--actor", metavar="NAME", help="Show only acts of this key, or of `local`."),
     ] = None,
     action: Annotated[
         str | None,
         typer.Option(
             "--action",
             metavar="ACTION",
-            help="Only one action, such as write, refused or 'create key'.",
+            help="Show only this action, such as write, refused or 'create key'.",
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="Show this many entries.")
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most N entries.")
     ] = 100,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show who wrote events, who was refused, and what administrators did; the newest first.
+    """Show writes, refused requests and acts of administrators, the newest first.
 
-    Equal acts of one actor within one minute are one entry with a count. `local` is a process that
-    opens the store itself, or a request to a server without keys.
+    Equal acts of one actor within one minute are one entry with a count. The actor `local` is a
+    process that opens the store itself, or a request to a server without keys.
     """
     from downriver.store import AuditFilter
 
@@ -247,14 +287,14 @@ def serve(
 ) -> None:
     """Start the HTTP server and its web UI. Any OpenLineage client can send events to it.
 
-    Without API keys the server accepts requests from this machine only, or by the host names of
-    DOWNRIVER_ALLOWED_HOSTS.
+    Without API keys the server accepts only requests from this machine, and requests to the host
+    names in DOWNRIVER_ALLOWED_HOSTS.
     """
     from downriver.http import TlsFiles, check_bind
     from downriver.http import serve as run
 
     tls = TlsFiles.parse(tls_cert, tls_key)
-    with Lineage.open(store, repository=repo) as lineage:
+    with _served_location(store) as location, Lineage.open(location, repository=repo) as lineage:
         check_bind(host, port, keyed=lineage.admin.has_keys())
         url = f"{'http' if tls is None else 'https'}://{host}:{port}"
         err.print(
@@ -272,6 +312,19 @@ def serve(
         )
 
 
+@contextmanager
+def _served_location(store: str | None) -> Iterator[str | None]:
+    """Return where to open the store of a server, which its worker processes open, too.
+
+    They cannot open a store in memory. Such a store is in a temporary folder until the server ends.
+    """
+    if (store or settings.read_text(settings.STORE)) != MEMORY:
+        yield store
+        return
+    with TemporaryDirectory(prefix="downriver-") as folder:
+        yield folder
+
+
 def _open_page(url: str) -> None:
     import webbrowser
 
@@ -281,10 +334,14 @@ def _open_page(url: str) -> None:
 
 def create(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name for the key, such as its user.")
+        str,
+        typer.Argument(metavar="NAME", help="A name for the key, such as the name of its user."),
     ],
     role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")
+        str,
+        typer.Option(
+            "--role", metavar="ROLE", help="The role of the key: reader, writer or admin."
+        ),
     ] = "writer",
     namespace: Annotated[
         list[str] | None,
@@ -292,15 +349,15 @@ def create(
             "--namespace",
             metavar="PATTERN",
             help="Limit the key to datasets and jobs of this namespace; * stands for any text. "
-            "Repeat it for several.",
+            "May be repeated.",
         ),
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
             "--expires",
-            metavar="WHEN",
-            help="The key is valid for this long, such as 90d, 12h or 4w, or until this time.",
+            metavar="TIME",
+            help="The key expires after this period, such as 90d, 12h or 4w, or at this time.",
         ),
     ] = None,
     store: StoreOption = None,
@@ -316,7 +373,7 @@ def create(
     if json:
         print_json({"name": name, "role": role, "namespaces": namespaces, "key": key})
         return
-    err.print(f"key for {escape(name)} ({role}); it is shown only now:")
+    err.print(f"key for {escape(name)} ({role}); it is shown only once:")
     out.print(key)
 
 

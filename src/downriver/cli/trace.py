@@ -1,4 +1,4 @@
-"""`downriver trace` and `paths`: what an entity feeds, what feeds it, and how they connect."""
+"""`downriver trace` and `paths`: upstream, downstream, and the paths between two entities."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -36,7 +37,10 @@ EntityArgument = Annotated[
     ),
 ]
 DepthOption = Annotated[
-    int | None, typer.Option("--depth", metavar="N", min=0, help="Cross at most N jobs.")
+    int | None,
+    typer.Option(
+        "--depth", metavar="N", min=0, help="Follow paths across at most N jobs. Default: no limit."
+    ),
 ]
 AsOfOption = Annotated[
     str | None, typer.Option("--as-of", metavar="TIME", help="Use the graph as of this time.")
@@ -44,13 +48,27 @@ AsOfOption = Annotated[
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, help="Show at most N nodes.")
 ]
-UpstreamOption = Annotated[bool, typer.Option("--upstream", help="Show what feeds the entity.")]
+UpstreamOption = Annotated[
+    bool, typer.Option("--upstream", help="Show what is upstream of the entity.")
+]
 DownstreamOption = Annotated[
-    bool, typer.Option("--downstream", help="Show what the entity feeds. This is the default.")
+    bool,
+    typer.Option(
+        "--downstream", help="Show what is downstream of the entity. This is the default."
+    ),
 ]
 ReadersOption = Annotated[
     bool,
-    typer.Option("--readers", help="List jobs that only read, such as Spark's collect and count."),
+    typer.Option(
+        "--readers", help="Also list jobs that only read, such as Spark's collect and count."
+    ),
+]
+StatementsOption = Annotated[
+    bool,
+    typer.Option(
+        "--statements",
+        help="List the jobs of single statements, such as dag.task.query.1, apart from their task.",
+    ),
 ]
 BothOption = Annotated[bool, typer.Option("--both", help="Show both directions.")]
 IndirectOption = Annotated[
@@ -73,17 +91,25 @@ def trace(
     indirect: IndirectOption = False,
     full_names: FullNamesOption = False,
     readers: ReadersOption = False,
+    statements: StatementsOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what a dataset, job or column feeds, or what feeds it, and how complete the answer is.
+    """Show what is downstream or upstream of a dataset, job or column.
 
-    In a column trace, columns that only filter, join, group or sort are counted and not shown.
+    The last line states whether the answer is complete. In a column trace, columns that only
+    filter, join, group or sort are counted and not shown.
     """
     direction = parse_direction(upstream, downstream, both)
     with Lineage.open(store, create=False) as lineage:
         answer = lineage.trace(
-            entity, direction, depth=depth, as_of=as_of, limit=limit, readers=readers
+            entity,
+            direction,
+            depth=depth,
+            as_of=as_of,
+            limit=limit,
+            readers=readers,
+            statements=statements,
         )
     if json:
         print_json(answer)
@@ -92,14 +118,14 @@ def trace(
 
 
 def parse_direction(upstream: bool, downstream: bool, both: bool) -> Direction:
-    """Return the direction that three flags mean together."""
+    """Return the direction that the three flags select."""
     if both or (upstream and downstream):
         return Direction.BOTH
     return Direction.UPSTREAM if upstream else Direction.DOWNSTREAM
 
 
 def show_trace(answer: Trace, *, full_names: bool = False, indirect: bool = False) -> None:
-    """Print an answer as one tree for each direction, then how complete it is."""
+    """Print an answer as one tree for each direction, then its completeness."""
     texts = (spot.message for spot in answer.blind_spots)
     names = DisplayNames(_ids(answer), full=full_names, texts=texts)
     names.print_heading()
@@ -186,7 +212,10 @@ class _TraceTree:
 
     def _label(self, node: TraceNode) -> str:
         if node.kind == "job":
-            return f"[yellow]{self._names.label(node.id)}[/]"
+            count = len(node.statements)
+            noun = "statement" if count == 1 else "statements"
+            note = f" [dim]with {count} {noun} (--statements)[/]" if count else ""
+            return f"[yellow]{self._names.label(node.id)}[/]{note}"
         aliases = ", ".join(self._names[alias] for alias in node.aliases)
         also = f" [dim]= {aliases}[/]" if aliases else ""
         return f"[bold cyan]{self._names[node.id]}[/]{also}"
@@ -222,7 +251,7 @@ def _kind(edge: TraceEdge) -> str:
 def _show_completeness(answer: Trace, names: DisplayNames, *, indirect: bool) -> None:
     summary = _count_nodes(answer, indirect=indirect) or "nothing found"
     if answer.reader_count:
-        summary += f" [dim]+ {answer.reader_count} reader{'s' * (answer.reader_count != 1)}[/]"
+        summary += f" [dim]+ {counted(answer.reader_count, 'reader')}[/]"
     if answer.complete:
         out.print(f"[green]complete[/] · {summary}")
         return
@@ -242,7 +271,7 @@ def _count_nodes(answer: Trace, *, indirect: bool) -> str:
             folded += 1
         else:
             kinds[node.kind] += 1
-    counts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items() if n]
+    counts = [counted(n, kind) for kind, n in kinds.items() if n]
     if folded:
         counts.append(f"{folded} indirect (--indirect shows them)")
     return ", ".join(counts)
@@ -250,7 +279,7 @@ def _count_nodes(answer: Trace, *, indirect: bool) -> str:
 
 def paths(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The entity to start from.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The entity to arrive at.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The entity to end at.")],
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most N paths.")
     ] = 10,

@@ -51,7 +51,10 @@ _ALL = 10_000
 _COLOURS = {Severity.INFO: "blue", Severity.WARNING: "yellow", Severity.CRITICAL: "bold red"}
 
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="Check once and exit: 1 if a finding is open, 0 if none is.")
+    bool,
+    typer.Option(
+        "--once", help="Check once and exit. The exit code is 1 if a finding is open, else 0."
+    ),
 ]
 SinceOption = Annotated[
     str | None,
@@ -62,24 +65,33 @@ SinceOption = Annotated[
     ),
 ]
 FailOnOption = Annotated[
-    Severity, typer.Option("--fail-on", help="The lowest severity at which --once exits with 1.")
+    Severity,
+    typer.Option(
+        "--fail-on", help="With --once: exit with 1 if a finding has this severity or higher."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Read the `watch` section of this file. By default it is downriver.yml.",
+        help="Read the `watch` section of this file. Default: downriver.yml.",
     ),
 ]
 EveryOption = Annotated[
     str | None,
-    typer.Option("--every", metavar="PERIOD", help="Check this often, such as 30s or 5m."),
+    typer.Option(
+        "--every",
+        metavar="PERIOD",
+        help="Check this often, such as 30s or 5m. Default: `every` of the settings, 30s.",
+    ),
 ]
 LakeOption = Annotated[
     str | None,
     typer.Option(
-        "--lake", metavar="DIR", help="Also store new events of this lake before each check."
+        "--lake",
+        metavar="DIR",
+        help="Before each check, copy new events of this lake to the store.",
     ),
 ]
 NowOption = Annotated[
@@ -108,7 +120,9 @@ def watch(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check the store repeatedly. Send an alert when a finding opens, changes or is resolved."""
+    """Check the store repeatedly for drift, failures and late runs, and send alerts.
+
+    An alert is sent when a finding opens, changes or is resolved."""
     if context.invoked_subcommand is not None:
         return
     settings = _settings(config, every)
@@ -260,7 +274,7 @@ def findings(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the open findings, the latest change first."""
+    """List the open findings, the last changed first."""
     with Lineage.open(store, create=False) as lineage:
         found = lineage.govern.findings(
             status=None if every_one else "open",
@@ -311,7 +325,7 @@ class ChannelTest(msgspec.Struct, kw_only=True):
 def send_sample_alerts(config: ConfigOption = None, json: JsonOption = False) -> None:
     """Send a sample alert to every channel, and show which channels failed.
 
-    The exit code is 1 if one failed.
+    The exit code is 1 if a channel failed.
     """
     tried = try_channels(read_watch(config), sample_alert(render_time(_clock())))
     found = [ChannelTest(channel=name, error=error) for name, error in tried.items()]

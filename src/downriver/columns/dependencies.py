@@ -90,9 +90,9 @@ def direct(deps: Deps, kind: int, *, masked: bool = False) -> Deps:
 
 
 def indirect(deps: Deps, kind: int) -> Deps:
-    """Return the dependencies on a value that is only looked at: a condition, a key, an order.
+    """Return the dependencies on a value that is only tested: a condition, a key, an order.
 
-    What is INDIRECT already keeps its kind.
+    INDIRECT dependencies keep their kind.
     """
     found: Deps = {}
     for (table, column, own, _), certainty in deps.items():

@@ -26,15 +26,22 @@ class Definition(Protocol):
         """Return the expression in its own language, "" when it cannot be printed."""
 
 
+class Computation:
+    """How a value is made. Each one is a thing of its own, equal only to itself."""
+
+    __slots__ = ()
+
+
 class Column:
     """A column of a relation: its name and what its value depends on.
 
     `definition` is the expression that computes it. `fields` are the parts of a struct that was
     built in the query, so that selecting one of them does not depend on the others. `number` is for
-    sources that identify columns by number, as Spark does.
+    sources that identify columns by number, as Spark does. `computation` is what a listener of the
+    script has recorded about the value. It stays with the value under other names.
     """
 
-    __slots__ = ("definition", "deps", "fields", "name", "number")
+    __slots__ = ("computation", "definition", "deps", "fields", "name", "number")
 
     def __init__(
         self,
@@ -44,12 +51,14 @@ class Column:
         definition: Definition | None = None,
         fields: dict[str, Column] | None = None,
         number: int | None = None,
+        computation: Computation | None = None,
     ) -> None:
         self.name = name
         self.deps = deps
         self.definition = definition
         self.fields = fields
         self.number = number
+        self.computation = computation
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Column):
@@ -67,7 +76,12 @@ class Column:
     def with_name(self, name: str, number: int | None = None) -> Column:
         """Return this column under another name."""
         return Column(
-            name, self.deps, definition=self.definition, fields=self.fields, number=number
+            name,
+            self.deps,
+            definition=self.definition,
+            fields=self.fields,
+            number=number,
+            computation=self.computation,
         )
 
     def with_deps(self, deps: Deps) -> Column:
@@ -198,7 +212,7 @@ class Relation:
 
     @property
     def stars(self) -> list[Star]:
-        """The tables of which any column may be here."""
+        """The tables whose columns may all occur here."""
         if self._stars is None:
             self._stars = [item for item in self.items if isinstance(item, Star)]
         return self._stars

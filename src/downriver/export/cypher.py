@@ -1,16 +1,23 @@
-"""A trace as a property graph: Cypher text, and the rows that its driver is given."""
+"""A trace as a property graph: Cypher text, and the rows that its driver is given.
+
+Jobs stand between datasets: `(:Dataset)-[:READS]->(:Job)-[:WRITES]->(:Dataset)`. Two relationships
+leave them out: `(:Dataset)-[:DERIVED_FROM]->(:Dataset)` leads upstream, and
+`(:Dataset)-[:PRODUCES]->(:Model)` to the models that are trained on a dataset. A node also has the
+label of its type, such as `Table`, `Topic`, `Model` or `Task`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from downriver.model.assets import ASSET_TYPES
 from downriver.model.control_characters import escape_json
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from downriver.export.formats import ExportedGraph
     from downriver.model.answers import Trace, TraceEdge, TraceNode
@@ -22,19 +29,25 @@ _EDGE_FIELDS = (
     "subtype", "description", "change",
 )  # fmt: skip
 _BATCH = 1000
+_MODEL = "model"
+_TYPE_LABELS = {
+    kind: "".join(part.capitalize() for part in kind.split("_")) for kind in ASSET_TYPES
+}
 
 
 def render_cypher(piece: ExportedGraph) -> str:
     """Return statements that make the piece, or bring it up to date, wherever they are run."""
-    return "".join(f"{statement};\n" for statement in _statements(piece.trace))
+    return "".join(f"{statement};\n" for statement in _statements(piece))
 
 
-def _statements(trace: Trace) -> Iterator[str]:
+def _statements(piece: ExportedGraph) -> Iterator[str]:
+    trace = piece.trace
     yield from constraints()
     for node in trace.nodes:
+        extra = type_label(piece.types.get(node.id))
         yield (
             f"MERGE (n:{_LABELS[node.kind]} {{id: {literal(node.id)}}})"
-            f" SET n += {literal(node_properties(node))}"
+            f" SET n += {literal(node_properties(node))}{f', n:{extra}' if extra else ''}"
         )
     for column, owner in owners(trace):
         yield (
@@ -56,6 +69,38 @@ def _statements(trace: Trace) -> Iterator[str]:
                 f" MERGE (a)-[r:{relation(edge)} {key}]->(b)"
                 f" SET r += {literal(edge_properties(edge))}"
             )
+    for found in derivations(piece):
+        yield (
+            f"MATCH (a:Dataset {{id: {literal(found.source)}}}),"
+            f" (b:Dataset {{id: {literal(found.target)}}})"
+            f" MERGE (a)-[r:{found.relation}]->(b) SET r += {literal(found.properties)}"
+        )
+
+
+class DatasetRelation(NamedTuple):
+    """A relationship between two datasets that leaves out the job between them."""
+
+    source: str
+    relation: str
+    target: str
+    properties: dict[str, Any]
+
+
+def derivations(piece: ExportedGraph) -> Iterator[DatasetRelation]:
+    """Yield DERIVED_FROM for every dataset and its upstreams, and PRODUCES for every model."""
+    datasets = {node.id for node in piece.trace.nodes if node.kind == "dataset"}
+    for target, edges in piece.upstreams().items():
+        for edge in edges:
+            if target in datasets and edge.source in datasets:
+                evidence = edge_properties(edge)
+                yield DatasetRelation(target, "DERIVED_FROM", edge.source, evidence)
+                if piece.types.get(target) == _MODEL:
+                    yield DatasetRelation(edge.source, "PRODUCES", target, evidence)
+
+
+def type_label(kind: str | None) -> str:
+    """Return the label of an asset type such as `dbt_model`, "" for an unknown type."""
+    return _TYPE_LABELS.get(kind or "", "")
 
 
 def constraints() -> Iterator[str]:
@@ -114,20 +159,21 @@ def _quoted(text: str) -> str:
 
 
 class CypherDriver(Protocol):
-    """What is needed of Neo4j's driver."""
+    """The part of Neo4j's driver that is used."""
 
     def execute_query(self, query_: str, /, **parameters: Any) -> Any:
-        """Run a statement in a transaction of its own, again if it was only unlucky."""
+        """Run a statement in a separate transaction, and retry transient errors."""
 
 
-def push_cypher(trace: Trace, driver: CypherDriver, database: str | None = None) -> tuple[int, int]:
-    """Write a trace into a graph database and return how many nodes and edges it has now."""
+def push_cypher(
+    piece: ExportedGraph, driver: CypherDriver, database: str | None = None
+) -> tuple[int, int]:
+    """Write a piece into a graph database and return how many nodes and edges it has now."""
+    trace = piece.trace
     where = {} if database is None else {"database_": database}
     for statement in constraints():
         driver.execute_query(statement, **where)
-    for kind, label in _LABELS.items():
-        rows = [{"id": n.id, "set": node_properties(n)} for n in trace.nodes if n.kind == kind]
-        _push(driver, f"MERGE (n:{label} {{id: row.id}}) SET n += row.set", rows, where)
+    _push_nodes(piece, driver, where)
     has = [
         {"column": column, "dataset": str(owner), "name": owner.name, "namespace": owner.namespace}
         for column, owner in owners(trace)
@@ -153,7 +199,43 @@ def push_cypher(trace: Trace, driver: CypherDriver, database: str | None = None)
             [_edge_row(edge) for edge in edges],
             where,
         )
+    between = list(derivations(piece))
+    for kind in ("DERIVED_FROM", "PRODUCES"):
+        _push(
+            driver,
+            "MATCH (a:Dataset {id: row.source}), (b:Dataset {id: row.target})"
+            f" MERGE (a)-[r:{kind}]->(b) SET r += row.set",
+            [
+                {"source": found.source, "target": found.target, "set": found.properties}
+                for found in between
+                if found.relation == kind
+            ],
+            where,
+        )
     return len(trace.nodes), len(trace.edges)
+
+
+def delete_nodes(ids: Iterable[str], driver: CypherDriver, database: str | None = None) -> None:
+    """Delete nodes that were exported before and are not shown any more."""
+    where = {} if database is None else {"database_": database}
+    rows = [{"id": name} for name in sorted(ids)]
+    for label in ("Dataset", "Job"):
+        _push(driver, f"MATCH (n:{label} {{id: row.id}}) DETACH DELETE n", rows, where)
+
+
+def _push_nodes(piece: ExportedGraph, driver: CypherDriver, where: dict[str, Any]) -> None:
+    """Write the nodes: those with the same labels in one statement."""
+    alike: dict[tuple[str, str], list[TraceNode]] = {}
+    for node in piece.trace.nodes:
+        key = (_LABELS[node.kind], type_label(piece.types.get(node.id)))
+        alike.setdefault(key, []).append(node)
+    for (label, extra), nodes in sorted(alike.items()):
+        _push(
+            driver,
+            f"MERGE (n:{label} {{id: row.id}}) SET n += row.set{f', n:{extra}' if extra else ''}",
+            [{"id": node.id, "set": node_properties(node)} for node in nodes],
+            where,
+        )
 
 
 def _edge_row(edge: TraceEdge) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -14,8 +14,7 @@ from downriver.errors import InvalidRequestError
 from downriver.export.cypher import render_cypher
 from downriver.export.datahub import render_datahub
 from downriver.export.pictures import render_dot, render_mermaid, render_svg
-from downriver.model.answers import Trace, TraceEdge, TraceNode
-from downriver.model.completeness import is_complete
+from downriver.model.answers import Trace, TraceEdge, TraceNode, is_complete
 from downriver.model.control_characters import escape_json
 from downriver.model.flows import ColumnDerivation
 from downriver.model.ids import DatasetId
@@ -49,14 +48,14 @@ def render_csv(piece: ExportedGraph) -> str:
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(COLUMNS)
     for edge in piece.trace.edges:
-        rows.writerow([_cell(getattr(edge, name)) for name in COLUMNS])
+        rows.writerow([safe_cell(getattr(edge, name)) for name in COLUMNS])
     return text.getvalue()
 
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def _cell(value: object) -> str:
+def safe_cell(value: object) -> str:
     """Return a value as text that no spreadsheet takes for a formula."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -92,7 +91,7 @@ def render(piece: ExportedGraph, output_format: str) -> str:
 
 
 class DerivedColumn(NamedTuple):
-    """A column with how it is made, and the columns it is made of."""
+    """A column, its transformation, and its source columns."""
 
     field: str
     derivation: ColumnDerivation
@@ -100,11 +99,15 @@ class DerivedColumn(NamedTuple):
 
 
 class ExportedGraph(NamedTuple):
-    """A trace; `find_event` returns an event of the log, `columns_of` how columns are made."""
+    """A trace; `find_event` returns an event of the log, `columns_of` how columns are made.
+
+    `types` has the asset type of each dataset and job by its id.
+    """
 
     trace: Trace
     find_event: Callable[[str], bytes]
     columns_of: Callable[[TraceNode], list[DerivedColumn]]
+    types: Mapping[str, str]
 
     def upstreams(self) -> dict[str, list[TraceEdge]]:
         """Return for each dataset the edges that lead to it from datasets, jobs left out."""
@@ -126,7 +129,7 @@ class ExportedGraph(NamedTuple):
 def compare_traces(before: Trace, after: Trace) -> Trace:
     """Return the union of two traces, with new edges marked `added` and old ones `removed`.
 
-    An edge goes when it turns stale: its job has run without it since.
+    An edge is removed when it becomes stale: its job has run without it since.
     """
     old = {_key(edge): edge for edge in before.edges if edge.status == "active"}
     new = {_key(edge): edge for edge in after.edges if edge.status == "active"}
@@ -151,7 +154,7 @@ def compare_traces(before: Trace, after: Trace) -> Trace:
 def _nodes(
     before: Trace, after: Trace, old: list[TraceEdge], new: list[TraceEdge]
 ) -> list[TraceNode]:
-    """Return every node once; one that only edges of one moment touch came, or went."""
+    """Return every node once. A node with edges at only one of the moments is added or removed."""
     root = after.root.id
     was = {root, *(end for edge in old for end in (edge.source, edge.target))}
     remains = {root, *(end for edge in new for end in (edge.source, edge.target))}

@@ -51,7 +51,7 @@ class EntityContext:
         self._downstream: dict[tuple[int, int | None, int], Trace] = {}
 
     def complete(self, finding: Finding, node: int) -> Finding:
-        """Return a finding with its owners and what it affects downstream."""
+        """Return a finding with its owners and the affected entities downstream."""
         entity = self._entity(finding, node)
         found = self.downstream(entity, _SHOWN)
         count = len(found.nodes) - 1 + found.omitted_count
@@ -106,7 +106,9 @@ class EntityContext:
         owners = self.labels(node).owners
         if owners:
             return owners
-        found = [owner for job in self.writers(node) for owner in self.labels(job).owners]
+        found = [
+            owner for job in self._by_name(self.writers(node)) for owner in self.labels(job).owners
+        ]
         return list(dict.fromkeys(found))
 
     def owners_of(self, entity: str) -> list[str]:
@@ -137,7 +139,7 @@ class EntityContext:
         return max((at for at in moments if at is not None), default=None)
 
     def _last_write(self, job: int, last_seen: int, now: int) -> int | None:
-        """Return when a job last wrote what it was last seen to write at `last_seen`.
+        """Return when a job last wrote a dataset whose edge was last seen at `last_seen`.
 
         The event that names an output may be the START of the run.
         """
@@ -159,11 +161,18 @@ class EntityContext:
     def labels(self, node: int) -> OwnersAndTags:
         """Return the owners and tags of a node under all its names."""
         if node not in self._labels:
-            facets: dict[str, bytes] = {}
-            for name in self._graph.nodes.identities.group(node):
-                facets = {**facets, **self._reader.facets.of(name)}
-            tags, _ = parse_tags(facets.get("tags"))
-            self._labels[node] = OwnersAndTags(
-                list(parse_owners(facets.get("ownership"))), sorted(tags)
-            )
+            owners: list[str] = []
+            tags: set[str] = set()
+            for name in self._by_name(self._graph.nodes.identities.group(node)):
+                facets = self._reader.facets.of(name)
+                owners += parse_owners(facets.get("ownership"))
+                tags |= parse_tags(facets.get("tags")).whole
+            self._labels[node] = OwnersAndTags(list(dict.fromkeys(owners)), sorted(tags))
         return self._labels[node]
+
+    def _by_name(self, nodes: list[int]) -> list[int]:
+        """Return nodes by their names: the order of their numbers is that of arrival."""
+        if len(nodes) == 1:
+            return nodes
+        names = self._reader.nodes.by_ids(nodes)
+        return sorted(nodes, key=lambda node: str(names[node]))

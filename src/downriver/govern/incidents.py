@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.graph import Entity
-from downriver.model.answers import Direction
-from downriver.model.completeness import is_complete
+from downriver.model.answers import Direction, is_complete
 from downriver.model.facts import RunState
 from downriver.model.governance import FindingKind, Incident, IncidentSuspect
 from downriver.model.ids import ColumnId, DatasetId, JobId
@@ -66,8 +65,8 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
     failures = _own_findings(entity, scene)
     since = min((f.first_seen for f in failures), default=None)
     on_the_way = _columns_on_the_way(entity, scene)
-    told = {entity.node, *_jobs_at(entity, scene)}  # whose findings are the failures
-    suspects = _suspects(upstream, scene, since, on_the_way, told)
+    failing_nodes = {entity.node, *_jobs_at(entity, scene)}  # whose findings are the failures
+    suspects = _suspects(upstream, scene, since, on_the_way, failing_nodes)
     affected = [
         scene.around.affected(node) for node in downstream.nodes if node.id != downstream.root.id
     ]
@@ -150,12 +149,12 @@ def _suspects(
     scene: IncidentInputs,
     since: str | None,
     on_the_way: frozenset[str] | None,
-    told: set[int],
+    failing_nodes: set[int],
 ) -> list[IncidentSuspect]:
     found: list[IncidentSuspect] = []
     for node in upstream.nodes:
         number = scene.around.number(node)
-        if number is None or number in told:
+        if number is None or number in failing_nodes:
             continue
         findings = scene.inspector.inspect(number)
         if findings:
@@ -181,7 +180,7 @@ def _suspect(
         afterwards = _is_after(finding.first_seen, since)
         weight *= _OLD if _last_seen(finding) < scene.old else 1.0
         innocent *= 1 - weight * (_AFTERWARDS if afterwards else 1.0)
-        later = ", after the failure here" if afterwards else ""
+        later = ", after this failure began" if afterwards else ""
         reasons.append(f"{finding.message} (since {finding.first_seen}{later})")
     return IncidentSuspect(
         id=node.id,
@@ -233,8 +232,8 @@ def _last_written(entity: Entity, scene: IncidentInputs) -> str | None:
 
 def _summary(found: Incident) -> str:
     if not found.failures and not found.suspects:
-        return "no findings here or upstream"
-    parts = [found.failures[0].message if found.failures else "no findings here"]
+        return "no findings for this entity or upstream of it"
+    parts = [found.failures[0].message if found.failures else "no findings for this entity"]
     if found.since:
         parts.append(f"since {found.since}")
     if found.suspects:

@@ -1,7 +1,7 @@
 """KPIs at moments in the past, from the times at which nodes, edges and runs were first seen.
 
-The integrity of certified paths is not part of it: the past state of tags on every path would have
-to be computed for each moment.
+The integrity of certified paths is measured only if it is asked for: it takes a trace of each
+certified dataset for each moment.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import numpy as np
 
 from downriver.govern.drift.series import DAY
 from downriver.govern.kpis import DAYS
+from downriver.govern.tags import certified_integrity
 from downriver.model.facts import EdgeKind, RunState
-from downriver.model.history import KpiPoint
+from downriver.model.views.history import KpiPoint
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -30,11 +31,18 @@ class _Nodes(NamedTuple):
     first_at: Ints
 
 
-def measure_history(view: KpiInputs, moments: Iterable[int]) -> list[KpiPoint]:
-    """Return KPIs as of each moment."""
+def measure_history(
+    view: KpiInputs, moments: Iterable[int], *, certified: bool = False
+) -> list[KpiPoint]:
+    """Return KPIs as of each moment; with `certified`, also the integrity of certified paths."""
     nodes = _read_nodes(view)
     ended = _read_runs(view)
-    return [_point(view, nodes, ended, moment) for moment in moments]
+    points = [(moment, _point(view, nodes, ended, moment)) for moment in moments]
+    if certified:
+        for moment, point in points:
+            share = certified_integrity(view.graph, view.reader, moment, view.stale_days)
+            point.certified_path_integrity = share.percent
+    return [point for _, point in points]
 
 
 def first_moment(view: KpiInputs) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import InvalidRequestError
 from downriver.model.governance import BlastRadius, CountWithExamples, Kpis, Share
-from downriver.model.verdict_history import ChangeBlastRadius
+from downriver.model.verdicts import ChangeBlastRadius
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

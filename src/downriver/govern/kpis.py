@@ -15,6 +15,7 @@ from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.govern.verdict_history import measure_change_radius
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_checks, find_loaders, find_readers
+from downriver.graph.answers.statement_jobs import STATEMENT_NAMES, find_tasks
 from downriver.graph.index.edges import FOREVER
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (
@@ -113,7 +114,7 @@ def _some(ids: Collection[str]) -> CountWithExamples:
 
 
 class _Names:
-    """All datasets and jobs; a dataset with several names counts once."""
+    """All datasets and jobs; a dataset with several names, or a job of statements, counts once."""
 
     def __init__(self, view: KpiInputs) -> None:
         self._view = view
@@ -123,7 +124,9 @@ class _Names:
         self.datasets = {
             identities.canonical(node) for node in history.nodes_of_kind(0) if node not in retired
         }
-        self.jobs = set(history.nodes_of_kind(1)) - retired
+        named = view.reader.nodes.matching("name", STATEMENT_NAMES)
+        self.tasks = find_tasks(named, view.reader)  # by job that reports a statement of one
+        self.jobs = set(history.nodes_of_kind(1)) - retired - self.tasks.keys()
         self.all = self.datasets | self.jobs
 
     def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:
@@ -175,7 +178,7 @@ class _Flow:
 
     @property
     def fed(self) -> set[int]:
-        """Written datasets of which at least one source is known."""
+        """Written datasets with at least one known source."""
         readers = np.unique(self.target[self._of(EdgeKind.READS)])
         fed = self._of(EdgeKind.WRITES) & ~self.explicit & np.isin(self.source, readers)
         return set(self.target[fed | self._of(EdgeKind.DERIVES)].tolist())
@@ -194,7 +197,7 @@ class _Flow:
 
     @property
     def unfed_jobs(self) -> set[int]:
-        """Jobs that write but were never seen to read, nor spelled out what they write from."""
+        """Jobs that write datasets and have neither inputs nor explicit sources."""
         readers = self.target[self._of(EdgeKind.READS)]
         unfed = self._of(EdgeKind.WRITES) & ~self.explicit & ~np.isin(self.source, readers)
         return set(self.source[unfed].tolist())
@@ -211,7 +214,10 @@ class _Flow:
         onward = ~(self._of(EdgeKind.WRITES) & self.explicit)
         of = view.graph.nodes.identities.canonicals(np.arange(size, dtype=np.int32))
         kind = np.zeros(size, np.int64)
-        kind[[job for job in names.jobs if job < size]] = 1
+        kind[[job for job in names.jobs | names.tasks.keys() if job < size]] = 1
+        for statement, task in names.tasks.items():
+            if max(statement, task) < size:
+                of[statement] = task
         source, target = self.source[onward], self.target[onward]
         return view.count_reached(size, source, target, of.astype(np.int64), kind)
 
@@ -237,7 +243,7 @@ def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:
     inside = np.isin(owner, np.array(sorted(flow.written), np.int64)) & named
     known = np.zeros(columns.size, np.bool_)
     known[columns.flow.target.values] = True
-    # An edge into `*` speaks for every column of its dataset.
+    # An edge into `*` counts for every column of its dataset.
     stars = known & (columns.field.values == 0)
     known |= np.isin(owner, owner[stars])
     return Share.of(int((inside & known).sum()), int(inside.sum()))
@@ -248,8 +254,11 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
     inside = [node for node in sorted(names.datasets) if node < len(datasets)]
     reach = {node: int(datasets[node] + jobs[node]) for node in inside}
     alone = len(names.datasets) - len(inside)  # no edge names them
-    furthest = sorted((n for n in inside if reach[n]), key=lambda n: (-reach[n], n))[:_SHOWN]
-    called = names.ids(furthest)
+    furthest = sorted((n for n in inside if reach[n]), key=lambda n: -reach[n])
+    # Of equals the first by name, so all that may be shown need their names.
+    least = reach[furthest[:_SHOWN][-1]] if furthest else 0
+    called = names.ids(n for n in furthest if reach[n] >= least)
+    furthest = sorted(called, key=lambda n: (-reach[n], called[n]))[:_SHOWN]
     return BlastRadius(
         median=float(np.median([*reach.values(), *[0] * alone])) if names.datasets else 0.0,
         largest=max(reach.values(), default=0),

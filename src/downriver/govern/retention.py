@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _MISSED = 2  # a job is still expected until it has missed this many of its longest gaps
 CERTIFIED = "upstream of a certified dataset"
-RHYTHM = "its rhythm: the longest time between two of its runs is {days} days"
-DECLARED = "declared by code that was read: no run says when it was last used"
-IN_USE = "a job that stays reads or writes it"
+RHYTHM = "it runs rarely: its longest interval between two runs is {days} days"
+DECLARED = "declared by code: no run shows when it was last used"
+IN_USE = "a remaining job reads or writes it"
 
 
 class PrunePlan:
@@ -41,7 +41,7 @@ class PrunePlan:
         self._kept = self._reasons_to_keep()
 
     def result(self) -> Pruned:
-        """Return what goes and what stays, sorted by id."""
+        """Return the entities to retire and the protected ones, sorted by id."""
         old = {
             node
             for node, at in self._seen.items()

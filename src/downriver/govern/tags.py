@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.view import limit_blind_spots
-from downriver.model.answers import BlindSpot, Direction
-from downriver.model.completeness import is_complete
+from downriver.model.answers import BlindSpot, Direction, is_complete
 from downriver.model.governance import (
     CERTIFIED_TAGS,
     CertifiedPath,
@@ -18,7 +17,7 @@ from downriver.model.governance import (
     TagReach,
 )
 from downriver.model.ids import ColumnId, DatasetId
-from downriver.openlineage.facets.description import parse_tags
+from downriver.openlineage.facets.description import TAGS, parse_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -124,7 +123,7 @@ def reach_of_tag(
     question = Question(Direction.DOWNSTREAM, None, FOREVER, _COLUMNS, stale_days)
     traces = [trace(graph, reader, entity, question) for entity in found.columns]
     spread = propagate(
-        [edge for each in traces for edge in _column_edges(each)],
+        [edge for each in traces for edge in column_edges(each)],
         [each.root.id for each in traces],
     )
     spots = _distinct([spot for each in traces for spot in each.blind_spots])
@@ -152,7 +151,8 @@ def reach_of_tag(
     )
 
 
-def _column_edges(found: Trace) -> list[TagEdge]:
+def column_edges(found: Trace) -> list[TagEdge]:
+    """Return the edges of a trace of columns."""
     return [
         TagEdge(e.source, e.target, e.type != "INDIRECT", e.subtype or "", e.masking)
         for e in found.edges
@@ -181,6 +181,25 @@ def certified_paths(
     return CertifiedPaths(integrity=Share.of(intact, len(paths)), datasets=paths)
 
 
+def certified_integrity(
+    graph: GraphSnapshot, reader: CatalogReader, moment: int, stale_days: int
+) -> Share:
+    """Return the share of the datasets certified at a moment whose upstream was complete then."""
+    identities = graph.nodes.identities
+    tagged = reader.facets.of_each(reader.facets.named(TAGS), (TAGS,), moment)
+    certified = {
+        identities.canonical(node)
+        for node, facets in tagged.items()
+        if parse_tags(facets.get(TAGS)).whole & set(CERTIFIED_TAGS)
+    }
+    names = identities.display_names(certified, reader)
+    question = Question(Direction.UPSTREAM, None, moment, _WHOLE, stale_days)
+    datasets = [n for n in certified if isinstance(names[n].id, DatasetId)]
+    traces = [trace(graph, reader, Entity(names[n].id, n), question) for n in datasets]
+    intact = sum(not (found.blind_spots or _nothing_upstream(found)) for found in traces)
+    return Share.of(intact, len(traces))
+
+
 def _path(entity: Entity, around: EntityContext) -> CertifiedPath:
     found = around.trace(entity, Direction.UPSTREAM, _WHOLE)
     gaps = found.blind_spots or _nothing_upstream(found)
@@ -196,5 +215,5 @@ def _path(entity: Entity, around: EntityContext) -> CertifiedPath:
 def _nothing_upstream(found: Trace) -> list[BlindSpot]:
     if len(found.nodes) > 1:
         return []
-    message = "no known upstream: no event names its sources"
+    message = "no known upstream: no event contains its sources"
     return [BlindSpot(kind="no_upstream", entity=found.root.id, message=message)]

@@ -6,8 +6,7 @@ import hashlib
 from statistics import median
 from typing import TYPE_CHECKING
 
-from downriver.model.verdict_history import ChangeBlastRadius, RecordedVerdict
-from downriver.model.verdicts import Decision
+from downriver.model.verdicts import ChangeBlastRadius, Decision, RecordedVerdict
 from downriver.openlineage.wire import render_time
 from downriver.store.verdicts import VerdictFilter
 
@@ -23,7 +22,7 @@ _DAY = 86_400_000_000
 
 
 def summarise(verdict: Verdict, at: int, by: str = "") -> RecordedVerdict:
-    """Return what is recorded of a verdict."""
+    """Return the record of a verdict."""
     impact, commits = verdict.impact, verdict.impact.commits
     waived = tuple(f"{f.rule}: {f.waived}" for f in verdict.findings if f.waived)
     text = "\n".join((str(at), verdict.decision.value, *impact.targets, *impact.changes))

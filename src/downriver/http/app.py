@@ -24,7 +24,6 @@ from downriver.http import errors, marquez, openlineage
 from downriver.http.access import AccessControl, AllowedHosts
 from downriver.http.access.oidc import TokenVerifier
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
-from downriver.http.connections import LimitedHttpProtocol
 from downriver.http.endpoint import EncodedRoute, Endpoint, answers
 from downriver.http.mcp import MCP_ENDPOINT, McpEndpoint
 from downriver.http.metrics import ServerMetrics, get_metrics
@@ -37,17 +36,20 @@ from downriver.http.request import (
     json_response,
     limit_context,
 )
-from downriver.http.request_log import ROUTE, ObservedRequests, configure_logging
-from downriver.http.revalidation import answer_revalidated
-from downriver.http.security_headers import SecurityHeaders, cross_origin_middleware
+from downriver.http.server.connections import LimitedHttpProtocol
+from downriver.http.server.request_log import ROUTE, ObservedRequests, configure_logging
+from downriver.http.server.revalidation import answer_revalidated
+from downriver.http.server.security_headers import SecurityHeaders, cross_origin_middleware
 from downriver.http.v1 import (
     account,
     ask,
+    checks,
     governance,
     graph,
     history,
     identity,
     impact,
+    integrations,
     news,
     queries,
     registration,
@@ -55,6 +57,7 @@ from downriver.http.v1 import (
     search,
 )
 from downriver.http.v1.news import HeadWatch
+from downriver.http.v1.trust import audit, contracts, evidence, privacy, quality
 from downriver.http.web_files import WebFiles
 from downriver.isolation import shared_workers
 from downriver.store import KeyRole
@@ -82,7 +85,7 @@ async def get_health(request: Request) -> Response:
 
 
 async def get_readiness(request: Request) -> Response:
-    """Return `{"status": "ok"}` when the store can keep events, else 503 and the reason."""
+    """Return `{"status": "ok"}` if the store can store events, else 503 and the reason."""
     await run_in_threadpool(context_of(request).lineage.admin.check_ready)
     return json_response(Health("ok"))
 
@@ -100,9 +103,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *impact.ENDPOINTS,
     *identity.ENDPOINTS,
     *governance.ENDPOINTS,
+    *checks.ENDPOINTS,
     *retention.ENDPOINTS,
+    *contracts.ENDPOINTS,
+    *privacy.ENDPOINTS,
+    *quality.ENDPOINTS,
+    *evidence.ENDPOINTS,
+    *audit.ENDPOINTS,
     *graph.ENDPOINTS,
     *history.ENDPOINTS,
+    *integrations.ENDPOINTS,
     *search.ENDPOINTS,
     *account.ENDPOINTS,
     *ask.ENDPOINTS,
@@ -181,7 +191,9 @@ def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], A
         if principal is not None:
             limit_context(request, principal.scope)
         with context_of(request).bodies.reserve() as request.state.body:
-            if endpoint.method == "GET" and endpoint.path.startswith("/v1/"):
+            if endpoint.of_events or (
+                endpoint.method == "GET" and endpoint.path.startswith("/v1/")
+            ):
                 return await answer_revalidated(request, endpoint)
             return await endpoint.handler(request)
 
@@ -203,7 +215,8 @@ def serve(
     """
     configure_logging(log_format)
     threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
-    make_server(lineage, host, port, on_start, tls).run()
+    with lineage.checkpoints.schedule():
+        make_server(lineage, host, port, on_start, tls).run()
 
 
 class _Server(uvicorn.Server):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from downriver import errors
 from downriver.http.request import context_of
-from downriver.http.security_headers import SECURITY_HEADERS
+from downriver.http.server.security_headers import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -112,7 +112,7 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_disconnect(request: Request, error: Exception) -> Response:
-    """Log that a client left before its request was complete. Nobody reads the response."""
+    """Log that a client disconnected before its request was complete. No response is sent."""
     reason = request.scope.get("state", {}).get(CLOSED_BECAUSE, "the client closed the connection")
     host = request.client.host if request.client else "a client"
     # `%r`: the path is the client's own text.

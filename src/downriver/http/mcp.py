@@ -12,7 +12,7 @@ from downriver.errors import DownriverError
 from downriver.http.endpoint import Endpoint
 from downriver.http.errors import answer_downriver_error
 from downriver.http.request import context_of, limit_context
-from downriver.http.request_log import ROUTE
+from downriver.http.server.request_log import ROUTE
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:

@@ -64,11 +64,11 @@ class ServerMetrics:
                 for sample in histogram.samples(route)
             ],
         )
-        yield _gauge("requests_in_progress", "Requests that are being answered.", self.in_progress)
+        yield _gauge("requests_in_progress", "Requests in progress.", self.in_progress)
         yield _Family(
             "downriver_events_total",
             "counter",
-            "Events that clients sent: on disk, or refused.",
+            "Events from clients, accepted (on disk) or refused.",
             [('{result="accepted"}', self.accepted), ('{result="refused"}', self.refused)],
         )
 
@@ -123,12 +123,12 @@ def _store_families(context: AppContext) -> list[_Family]:
         received = reader.log.last_received_at()
     return [
         _Family("downriver_info", "gauge", "The version.", [(f'{{version="{__version__}"}}', 1)]),
-        _gauge("queue_events", "Events that wait to be written.", lineage.session.waiting),
+        _gauge("queue_events", "Events in the write queue.", lineage.session.waiting),
         _gauge("request_body_bytes", "Request bodies in memory.", context.bodies.held),
         _Family(
             "downriver_store_rows",
             "gauge",
-            "What the store holds.",
+            "Events, datasets, jobs, runs and edges in the store.",
             [(f'{{kind="{name}"}}', getattr(counts, name)) for name in _COUNTED],
         ),
         _gauge("log_head", "The last entry of the log and its hash chain.", entries),
@@ -137,13 +137,17 @@ def _store_families(context: AppContext) -> list[_Family]:
         ),
         _gauge(
             "log_missing_events",
-            "Log entries that were removed; not 0 is an alarm.",
+            "Log entries that were removed. A value above 0 is an alarm.",
             max(known - entries, 0),
         ),
         _gauge(
             "last_event_timestamp_seconds",
-            "When the last event was received.",
+            "The time at which the last event was received.",
             (received or 0) / 1_000_000,
         ),
-        _gauge("code_worker_busy", "Whether a worker reads code.", int(context.workers.is_busy())),
+        _gauge(
+            "code_worker_busy",
+            "1 if a worker process is reading code, else 0.",
+            int(context.workers.is_busy()),
+        ),
     ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _QUERY = {
     "decision": ("Only verdicts with this decision: APPROVED, CAUTION or BLOCKED.", "string"),
     "entity": ("A dataset, job or column: a name or an id.", "string"),
+    "version": ("A version of the dataset.", "string"),
     "nodeId": (
         "`dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME` or, for columns, "
         "`datasetField:NAMESPACE:NAME:FIELD`.",
@@ -31,7 +32,11 @@ _QUERY = {
     "depth": ("The maximum number of jobs to cross.", "integer"),
     "as_of": ("Use the graph as of this ISO 8601 time.", "string"),
     "at": ("Report as of this ISO 8601 time. The default is now.", "string"),
-    "tag": ("A tag, as events contain it.", "string"),
+    "rule": ("Run only this rule. May be repeated.", "string"),
+    "skip": ("Leave out this rule. May be repeated.", "string"),
+    "tag": ("A tag, such as pii.", "string"),
+    "old": ("The number of the earlier version. Default: the one before.", "integer"),
+    "new": ("The number of the later version. Default: the current one.", "integer"),
     "of": ("Only findings of this dataset or job.", "string"),
     "status": ("open (the default), resolved or all.", "string"),
     "kind": ("Only this kind: of a finding, or dataset, job, column, tag or owner.", "string"),
@@ -39,7 +44,7 @@ _QUERY = {
     "namespace": ("Only this namespace; `*` stands for any text.", "string"),
     "actor": ("Only acts of this key, token or `local`.", "string"),
     "action": ("Only this: write, refused, create key, revoke key, rebuild, restore.", "string"),
-    "owner": ("Only what has this owner.", "string"),
+    "owner": ("Only entities with this owner.", "string"),
     "group": ("none, namespace or schema.", "string"),
     "severity": ("The lowest severity: info, warning or critical.", "string"),
     "since": (
@@ -47,31 +52,39 @@ _QUERY = {
         "string",
     ),
     "format": (
-        "The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
+        "The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub. "
+        "Of the audit log: jsonl or csv.",
         "string",
     ),
     "focus": (
-        "A column of the dataset. Only what it derives from and feeds is exported.",
+        "A column of the dataset. Only the lineage of this column is exported.",
         "string",
     ),
+    "from": ("The earlier moment: an ISO 8601 time, or a period ago (7d).", "string"),
+    "to": ("The later moment. Default: now.", "string"),
     "diff": ("Mark what was added or removed since this ISO 8601 time.", "string"),
     "text": ("Words that the name must contain.", "string"),
     "cursor": ("The cursor of the previous page.", "string"),
     "dataset": ("A dataset: a name or an id.", "string"),
     "column": ("A column of the dataset.", "string"),
+    "field": ("The column where personal data enters: TABLE.COLUMN.", "string"),
+    "dialect": ("postgres (the default), snowflake or databricks.", "string"),
     "limit": ("The maximum number of results.", "integer"),
     "include": ("Parts of each node, separated by commas: columns, runs.", "string"),
     "state": ("Only runs in this state: START, RUNNING, COMPLETE, ABORT, FAIL.", "string"),
     "before": ("Only runs before this ISO 8601 time, or `next_before` of a page.", "string"),
     "job": ("A job: a name or an id.", "string"),
-    "head": ("The last known number of events; the answer waits until it is another.", "integer"),
-    "wait": ("The longest time to wait, in seconds, at most 25.", "integer"),
+    "head": (
+        "The last known number of events; the answer is delayed until the number differs.",
+        "integer",
+    ),
+    "wait": ("The maximum time to wait, in seconds, at most 25.", "integer"),
     "q": ("A selector: `+orders+2`, `@orders`, `stg_*`, `tag:pii`, `owner:ana` …", "string"),
-    "ids": ("The id of a dataset or job; repeat it for several.", "string"),
+    "ids": ("The id of a dataset or job. May be repeated.", "string"),
     "points": ("The number of moments, at most 200.", "integer"),
-    "offset": ("The number of results to leave out at the beginning.", "integer"),
+    "offset": ("The number of results to skip at the beginning.", "integer"),
     "lastRunStates": (
-        "Only jobs whose last run is NEW, RUNNING, COMPLETED, FAILED or ABORTED; repeatable.",
+        "Only jobs whose last run is NEW, RUNNING, COMPLETED, FAILED or ABORTED. May be repeated.",
         "string",
     ),
     "filter": ("Only DATASET or only JOB.", "string"),
@@ -80,9 +93,11 @@ _QUERY = {
     "sortDirection": ("desc (the default) or asc.", "string"),
     "period": ("DAY (24 hours) or WEEK (7 days).", "string"),
     "timezone": ("The time zone of the days, such as Europe/Berlin.", "string"),
+    "certified": ("Also measure the integrity of certified paths.", "boolean"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
+    "statements": ("Show jobs that report one statement apart from their task.", "boolean"),
 }
-_REQUIRED = ("entity", "q", "nodeId", "runId", "source", "target", "dataset", "column")
+_REQUIRED = ("entity", "q", "field", "nodeId", "runId", "source", "target", "dataset", "column")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All events stored", 400: "The request is invalid",
     404: "No entity has this name", 409: "The name is ambiguous",
@@ -149,9 +164,9 @@ _IN_PATH = {
     "job": "The name of a job, percent-encoded.",
     "source": "The name of a source, percent-encoded.",
     "field": "A column of the dataset.",
-    "tag": "A tag. Letter case does not count.",
+    "tag": "A tag. Letter case is ignored.",
     "version": "The id of a version.",
-    "digest": "The SHA-256 of an event in hexadecimal, as evidence names it.",
+    "digest": "The SHA-256 of an event in hexadecimal, as in the evidence of an edge.",
 }
 
 

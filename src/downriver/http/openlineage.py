@@ -122,7 +122,7 @@ async def _infer_datasets(events: list[Event], request: Request) -> None:
 
 
 def infer_from_events(lineage: Lineage, body: bytes) -> int:
-    """Store what the SQL of the events in a JSON array says about their jobs."""
+    """Read the SQL of events in a JSON array, and store the inputs and outputs of the jobs."""
     return infer_datasets(lineage.session, map(parse_event, split_events(body)))
 
 

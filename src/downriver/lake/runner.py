@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from downriver.errors import LakeError
+from downriver.errors import LakeError, LakeTableNotFoundError
 from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
 from downriver.lake.build import LakeBuild, read_tables
@@ -37,6 +38,7 @@ from downriver.lake.storage.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pyspark.errors import AnalysisException
     from pyspark.sql import DataFrame, SparkSession
 
     from downriver.lake.storage.tables import BronzeBatch
@@ -164,9 +166,21 @@ class Lake:
 
     def query(self, sql: str, point: str | None = None) -> DataFrame:
         """Return the result of a query. Tables are named by layer and name, as `gold_edges`."""
-        for name, frame in self.tables(None if point is None else self.at(point)).items():
-            frame.createOrReplaceTempView(name.replace(".", "_"))
-        return self.spark.sql(sql)
+        from pyspark.errors import AnalysisException
+
+        frames = self.tables(None if point is None else self.at(point))
+        views = {name.replace(".", "_"): frame for name, frame in frames.items()}
+        for name, frame in views.items():
+            frame.createOrReplaceTempView(name)
+        try:
+            result = self.spark.sql(sql)
+            _ = result.schema  # with Spark Connect, names are only resolved here
+        except AnalysisException as exc:
+            if (missing := _missing_table(exc)) is None:
+                raise
+            near = get_close_matches(missing, views, n=3)
+            raise LakeTableNotFoundError(missing, sorted(views), near) from exc
+        return result
 
     def _bronze(self, batches: Sequence[BronzeBatch]) -> dict[str, DataFrame]:
         if not batches:
@@ -178,6 +192,14 @@ class Lake:
 
     def _stored(self, stored: dict[str, StoredTable]) -> dict[str, DataFrame]:
         return read_tables(self._storage, stored)
+
+
+def _missing_table(exc: AnalysisException) -> str | None:
+    """Return the name of the table that Spark did not find, if that is the error."""
+    if exc.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+        return None
+    name = (exc.getMessageParameters() or {}).get("relationName", "")
+    return name.replace("`", "") or None
 
 
 def _check_complete(base: LakeVersion) -> None:

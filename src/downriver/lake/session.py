@@ -11,7 +11,7 @@ from downriver.capture.spark.local_session import local_session
 from downriver.errors import LakeError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -31,20 +31,24 @@ _REMOTE = "SPARK_REMOTE"  # the URL of Spark Connect, as PySpark itself reads it
 
 @contextmanager
 def running_session(
-    master: str | None = None, packages: str | None = None, *, delta: bool = False
+    master: str | None = None,
+    packages: str | None = None,
+    *,
+    delta: bool = False,
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
     """Open a Spark session: on `master`, at SPARK_REMOTE, under `spark-submit`, or locally.
 
-    `packages` are Maven coordinates to add. If this process already has a session, as in a
-    notebook, it is used and left running.
+    `packages` are Maven coordinates to add, `conf` are settings of Spark. If this process already
+    has a session, as in a notebook, it is used with `conf` and left running.
     """
     running = _find_running()
-    conf = {**_CONF, **(_DELTA_CONF if delta else {})}
+    settings = {**_CONF, **(_DELTA_CONF if delta else {}), **(conf or {})}
     if packages:
-        conf["spark.jars.packages"] = packages
-    spark = running or _open_session(master, conf)
+        settings["spark.jars.packages"] = packages
+    spark = running or _open_session(master, settings)
     try:
-        with translated_errors():
+        with translated_errors(), _changed(running, conf or {}):
             yield spark
     finally:
         if running is None:
@@ -57,6 +61,27 @@ def _find_running() -> Any:
     except ImportError as exc:
         raise MissingDependencyError("pyspark", "lake") from exc
     return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _changed(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session that runs already, and restore them at the end."""
+    if running is None or not conf:
+        yield
+        return
+    for key in conf:
+        if not running.conf.isModifiable(key):
+            raise LakeError(
+                f"{key} can only be set when Spark starts; a session is running already"
+            )
+    before = {key: running.conf.get(key, None) for key in conf}
+    try:
+        for key, value in conf.items():
+            running.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            running.conf.unset(key) if old is None else running.conf.set(key, old)
 
 
 def _open_session(master: str | None, conf: dict[str, str]) -> Any:

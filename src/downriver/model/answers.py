@@ -1,4 +1,4 @@
-"""The answer of a trace: the same value, and the same JSON, on every surface."""
+"""The answer of a trace, the same JSON on every surface, and when an answer is complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
+
+    from downriver.model.unread import Unread
 
 
 class MappingStruct(msgspec.Struct):
@@ -61,11 +63,12 @@ class Direction(str, Enum):
     BOTH = "both"
 
 
-class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, frozen=True):
     """A dataset, job or column in an answer.
 
     `depth` counts the jobs between it and the root: negative upstream, positive downstream. `marks`
     are labels for exports: `certified`, `pii`, `broken`; `added` or `removed` in a diff.
+    `statements` are jobs that report one statement of this job. The answer shows them as this job.
     """
 
     id: str
@@ -77,10 +80,11 @@ class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     derivation: Literal["DIRECT", "INDIRECT"] | None = None
     transformation: str | None = None
     aliases: list[str] = []
+    statements: list[str] = []
     marks: list[str] = []
 
 
-class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, frozen=True):
     """One step of the data, with its evidence; `change` is set when two moments are compared."""
 
     source: str
@@ -111,7 +115,7 @@ class BlindSpot(MappingStruct, kw_only=True):
 class PossibleCut(MappingStruct, kw_only=True):
     """Two datasets that may be one under two names, and the command that joins them.
 
-    A trace ends at one of them although the data goes on at the other.
+    A trace ends at one of them, although the data may continue at the other.
     """
 
     written: str
@@ -166,3 +170,17 @@ class Paths(msgspec.Struct, kw_only=True):
     paths: list[list[str]]
     complete: bool
     blind_spots: list[BlindSpot]
+
+
+# Kinds of blind spots that the question causes by its limits. An answer that counts what it leaves
+# out (`shown` and `total`) need not list them.
+LIMITS = frozenset({"depth_limit", "node_limit"})
+
+
+def is_complete(blind_spots: Collection[BlindSpot], *, unread: Collection[Unread] = ()) -> bool:
+    """Return whether everything that an answer depends on is known.
+
+    Whatever is unknown is a blind spot (`possible_cut`, `job_without_inputs`, a depth limit …) or,
+    in a change, an unread file or statement. An answer with any of them is not complete.
+    """
+    return not blind_spots and not unread

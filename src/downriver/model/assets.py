@@ -1,6 +1,4 @@
-"""Assets: datasets and jobs as people register them, the tree they form, and type prefixes
-(`table:orders`, `api:stripe`).
-"""
+"""Assets: registered datasets and jobs, their tree, and type prefixes such as `table:orders`."""
 
 from __future__ import annotations
 

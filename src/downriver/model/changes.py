@@ -1,19 +1,31 @@
 """Changes to datasets: one struct for each kind of change, closed as a union.
 
 On the wire a change is an object with a `type`, as in
-`{"type": "column_rename", "from": "order_total", "to": "total_amount"}`. `dataset` names what is
-changed, where the request as a whole does not.
+`{"type": "column_rename", "from": "order_total", "to": "total_amount"}`. `dataset` is the changed
+dataset, unless the request names it for all changes.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TypeAlias
 
 import msgspec
 
 
+class Outcome(str, Enum):
+    """What happens to a consumer, the worst first."""
+
+    FAILS = "fails"  # it ends in an error
+    MAY_FAIL = "may_fail"  # it reads the dataset; the columns that it uses are unknown
+    NOT_REBUILT = "not_rebuilt"  # it is skipped or keeps old data, because an upstream job fails
+    CHANGES = "changes"  # it runs, and its values or columns change
+    DEPRECATED = "deprecated"  # it still uses what is deprecated
+    UNTOUCHED = "untouched"
+
+
 class _Change(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The part that all changes share: the dataset, as people write it."""
+    """The common part of all changes: the dataset, by a name or an id."""
 
     dataset: str = ""
 

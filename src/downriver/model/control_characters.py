@@ -1,4 +1,4 @@
-"""Control characters in names that others chose, made visible.
+"""Makes control characters in untrusted names visible.
 
 Printed as it is, a name could move the cursor, change the colours, rename the window or reverse
 the order of the letters around it, and so show something else than what is stored.

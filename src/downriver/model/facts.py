@@ -22,15 +22,25 @@ class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
     digest: bytes
 
 
-class Span(msgspec.Struct, frozen=True, gc=False):
-    """The first and last event that showed something, and whether a run observed it.
+class EvidenceRank(IntEnum):
+    """How an event knows what it states. The numbers are stored, and the largest one counts."""
 
-    A fact that was only declared (by a JobEvent or DatasetEvent) is not observed.
-    """
+    INFERRED = -1  # read by Downriver from what a producer sent, such as the SQL of a job
+    DECLARED = 0  # by a JobEvent or DatasetEvent
+    OBSERVED = 1  # by a run
+
+
+class Span(msgspec.Struct, frozen=True, gc=False):
+    """The first and last event that showed something, and how the most certain one knows it."""
 
     first: EventRef
     last: EventRef
-    observed: bool
+    certainty: EvidenceRank
+
+    @property
+    def observed(self) -> bool:
+        """Whether a run observed it."""
+        return self.certainty is EvidenceRank.OBSERVED
 
     def merge(self, other: Span) -> Span:
         """Return the span that covers both."""
@@ -39,7 +49,7 @@ class Span(msgspec.Struct, frozen=True, gc=False):
         return Span(
             min(self.first, other.first),
             max(self.last, other.last),
-            self.observed or other.observed,
+            max(self.certainty, other.certainty),
         )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Flow(MappingStruct, kw_only=True, omit_defaults=True):
@@ -130,6 +133,7 @@ class ColumnInfo(MappingStruct, kw_only=True):
     name: str
     type: str
     description: str
+    tags: list[str] = msgspec.field(default_factory=list)
 
 
 class LastRun(MappingStruct, kw_only=True):
@@ -181,6 +185,29 @@ class ColumnDerivation(MappingStruct, kw_only=True):
     job: str | None
     status: str
     confidence: str
+
+
+class ColumnDerivations(list[ColumnDerivation]):
+    """How a column is computed, one entry for each job that writes it, and how complete that is."""
+
+    def __init__(
+        self,
+        derivations: Iterable[ColumnDerivation],
+        *,
+        complete: bool,
+        blind_spots: list[BlindSpot],
+    ) -> None:
+        super().__init__(derivations)
+        self.complete = complete
+        self.blind_spots = blind_spots
+
+
+class ColumnLineageAnswer(MappingStruct, kw_only=True):
+    """How a column is computed, as JSON."""
+
+    derivations: list[ColumnDerivation]
+    complete: bool
+    blind_spots: list[BlindSpot]
 
 
 class UpstreamAnswer(MappingStruct, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
 from downriver.model.flows import ColumnDerivation, LastRun
-from downriver.model.verdict_history import ChangeBlastRadius
+from downriver.model.verdicts import ChangeBlastRadius
 
 CERTIFIED_TAGS = ("certified", "canonical", "golden")  # each marks a source of truth
 PII_TAG = "pii"

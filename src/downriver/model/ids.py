@@ -53,7 +53,7 @@ class RunId(msgspec.Struct, frozen=True, order=True, gc=False):
 NodeId: TypeAlias = DatasetId | JobId
 EntityId: TypeAlias = DatasetId | JobId | ColumnId
 
-# Datasets in these namespaces are no data. They hold what people register without a dataset or job:
+# Datasets in these namespaces are not data. They hold registrations without a dataset or job:
 # the owner of a namespace, the URL of a source, the meaning of a tag.
 NAMESPACE_RECORDS = "downriver:namespaces"
 SOURCE_RECORDS = "downriver:sources"

@@ -42,7 +42,7 @@ class UnreadReason(str, Enum):
 
     @property
     def may_alter_tables(self) -> bool:
-        """Whether what was not read may change, rename or drop a table."""
+        """Whether the unread part may change, rename or drop a table."""
         return self not in _HARMLESS
 
     @property
@@ -87,7 +87,7 @@ _NEXT_STEPS = {
 class Unread(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A file, or one place in it, that could not be read. `detail` quotes the text or the error.
 
-    `line` is 0 where the whole file is meant. `path` is relative to what was read; it is empty for
+    `line` is 0 for the whole file. `path` is relative to what was read; it is empty for
     SQL that was sent without a file.
     """
 
@@ -98,7 +98,7 @@ class Unread(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     @property
     def may_alter_tables(self) -> bool:
-        """Whether what was not read may change, rename or drop a table."""
+        """Whether the unread part may change, rename or drop a table."""
         return self.reason.may_alter_tables
 
     @property

@@ -1,4 +1,4 @@
-"""The effects of changes on consumers, the verdict, and `analyze_impact`'s request and answer."""
+"""The effects of changes on consumers, the verdict, recorded verdicts, and `analyze_impact`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
-from downriver.model.changes import Change
+from downriver.model.changes import Change, Outcome
 from downriver.model.ids import ColumnId, DatasetId, EntityId
+from downriver.model.trust.verification import DatabaseVerification, DatasetPrediction
 from downriver.model.unread import Unread
 
 Basis = Literal["simulated", "column_edges", "table_edges"]
@@ -23,17 +24,6 @@ class EffectSeverity(str, Enum):
     BREAKING = "breaking"
     WARNING = "warning"
     NONE = "none"
-
-
-class Outcome(str, Enum):
-    """What happens to a consumer, the worst first."""
-
-    FAILS = "fails"  # it ends in an error
-    MAY_FAIL = "may_fail"  # it reads the dataset; the columns that it uses are unknown
-    NOT_REBUILT = "not_rebuilt"  # it is skipped or keeps old data, because an upstream job fails
-    CHANGES = "changes"  # it runs, and its values or columns change
-    DEPRECATED = "deprecated"  # it still uses what is deprecated
-    UNTOUCHED = "untouched"
 
 
 class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -77,7 +67,7 @@ class Effect(msgspec.Struct, kw_only=True):
     """The effect of the changes on one consumer, with its evidence.
 
     `hops` counts the jobs from the change to this one; `path` leads through the columns.
-    `because_of` are the consumers that fail, of one that is only not rebuilt. `reason_parts` and
+    If a consumer is only not rebuilt, `because_of` are the consumers that fail. `reason_parts` and
     `path_ids` have the entities that `reason` and `path` name. `possible` is true where only the
     edges between tables are known: the effect is assumed, not shown.
     """
@@ -140,12 +130,22 @@ class RebuildPlan(msgspec.Struct, kw_only=True, frozen=True):
     tests: list[str] = []
 
 
+class LeftOut(msgspec.Struct, kw_only=True, frozen=True):
+    """The affected consumers that a selector leaves out; `breaking` of them break, or may."""
+
+    selector: str
+    consumers: int
+    breaking: int = 0
+
+
 class Impact(msgspec.Struct, kw_only=True, dict=True):
     """The effects of changes downstream, and how complete that answer is.
 
     `untouched` counts consumers that read the dataset but are not affected. `unread` are edited
     files, or statements in them, whose effect is unknown. `edited` are the jobs whose code was
     edited; `commits` is set when two commits were compared. `proposed` has `changes` as data.
+    `predictions` are the datasets that differ then, `verification` what a database shows of them.
+    `left_out` counts the affected consumers that a selector leaves out.
     """
 
     changes: list[str]
@@ -163,6 +163,9 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     proposed: list[ProposedChange] = []
     commits: ComparedCommits | None = None
     rebuild: RebuildPlan = RebuildPlan()
+    predictions: list[DatasetPrediction] = []
+    verification: DatabaseVerification | None = None
+    left_out: LeftOut | None = None
 
     def name_of(self, entity: str) -> str:
         """Return the short name of a consumer or target."""
@@ -300,3 +303,48 @@ class ImpactAnswer(MappingStruct, kw_only=True):
     ask: list[str]
     complete: bool
     blind_spots: list[BlindSpot]
+
+
+class RecordedVerdict(MappingStruct, kw_only=True):
+    """A verdict of the gate, in short: what was to change, the decision, and how far it reaches.
+
+    `affected` counts the consumers that the change affects. `waived` names the rules that were
+    waived, by whom and why. An empty `head` is the working tree.
+    """
+
+    id: str
+    at: str
+    decision: Decision
+    risk: Risk
+    reason: str
+    decided_by: str
+    changes: list[str]
+    targets: list[str]
+    affected: int
+    breaking: int
+    complete: bool
+    by: str = ""
+    waived: tuple[str, ...] = ()
+    base: str = ""
+    head: str = ""
+
+
+class RecordedVerdicts(msgspec.Struct, kw_only=True):
+    """Recorded verdicts, the latest first; `total` includes those not shown."""
+
+    verdicts: list[RecordedVerdict]
+    total: int
+    complete: bool
+
+
+class ChangeBlastRadius(msgspec.Struct, kw_only=True, frozen=True):
+    """The consumers affected per change, over the changes that the gate decided about.
+
+    A change that was checked several times counts once, with its latest verdict.
+    """
+
+    changes: int
+    median: float | None
+    largest: int
+    blocked: int
+    days: int

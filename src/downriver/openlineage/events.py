@@ -57,7 +57,7 @@ def dataset(
 
 
 def dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> Event:
-    """Return a DatasetEvent: what is known of a dataset, independent of a job."""
+    """Return a DatasetEvent: facts about a dataset, independent of a job."""
     wire = WireEvent(
         eventTime=render_time(at),
         producer=PRODUCER,

@@ -1,7 +1,7 @@
 """`fold(event) -> facts`: the one place where an event becomes lineage.
 
 The function is pure, and the order of events does not matter. A missing part means "unknown", not
-"none": an event without inputs does not say that the job has none. The events of one run
+"none": an event without inputs does not mean that the job has none. The events of one run
 accumulate, because facts merge.
 """
 
@@ -16,6 +16,7 @@ from downriver.model.facts import (
     ClaimSeen,
     EdgeKind,
     EdgeSeen,
+    EvidenceRank,
     FacetRole,
     FacetSeen,
     Facts,
@@ -34,10 +35,12 @@ from downriver.openlineage.facets.column_lineage import (
     parse_job_lineage,
     parse_lineage,
 )
+from downriver.openlineage.facets.custom import INFERRED
 from downriver.openlineage.facets.dataset import (
     LIFECYCLE,
     SAME,
     SYMLINKS,
+    VERSION,
     parse_previous_name,
     parse_same,
     parse_symlinks,
@@ -61,13 +64,19 @@ def fold(event: Event) -> Facts:
     return _Folding(event).facts()
 
 
+def _certainty(wire: WireEvent) -> EvidenceRank:
+    if wire.run is not UNSET:
+        return EvidenceRank.OBSERVED
+    inferred = wire.job is not UNSET and INFERRED in (wire.job.facets or {})
+    return EvidenceRank.INFERRED if inferred else EvidenceRank.DECLARED
+
+
 class _Folding:
     """The fold of one event; all sightings in it share one span."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        observed = event.wire.run is not UNSET
-        self.span = Span(event.ref, event.ref, observed)
+        self.span = Span(event.ref, event.ref, _certainty(event.wire))
         self.sightings: dict[Sighting, Span] = {}
         self.runs: dict[RunId, RunFact] = {}
         self.bodies: dict[bytes, bytes] = {}
@@ -100,10 +109,13 @@ class _Folding:
         covered = self._job_lineage(job, wire.facets)
         for item in event.inputs or ():
             dataset = self._dataset(item, run)
+            self._version(FacetRole.INPUT, dataset, run, item)
             self._edge(EdgeKind.READS, dataset, job)
             self.inputs.update((dataset, *_aliases(item.facets)))
         for item in event.outputs or ():
-            self._edge(EdgeKind.WRITES, job, self._dataset(item, run, job, covered))
+            dataset = self._dataset(item, run, job, covered)
+            self._version(FacetRole.OUTPUT, dataset, run, item)
+            self._edge(EdgeKind.WRITES, job, dataset)
 
     def _run(self, job: JobId, event: WireEvent) -> RunId | None:
         if event.run is UNSET:
@@ -158,11 +170,18 @@ class _Folding:
             self._see(FacetSeen(role, node, run, bounded(name), digest))
         return digests
 
+    def _version(
+        self, role: FacetRole, dataset: DatasetId, run: RunId | None, wire: WireDataset
+    ) -> None:
+        """Add the version of a dataset that this run read or wrote; runs may differ in it."""
+        if run is not None and wire.facets and (raw := wire.facets.get(VERSION)) is not None:
+            self._facets(role, dataset, run, {VERSION: raw})
+
     def _identity(self, dataset: DatasetId, facets: RawFacets) -> None:
         """Add the edges to the other names of a dataset."""
         if (raw := facets.get(SYMLINKS)) is not None:
             # An alias edge to itself records when the facet was last seen. A name that a later
-            # facet leaves out is then known to be gone.
+            # facet does not contain was then removed.
             self._edge(EdgeKind.ALIAS, dataset, dataset)
             for alias in parse_symlinks(bytes(raw)):
                 self._edge(EdgeKind.ALIAS, dataset, alias)

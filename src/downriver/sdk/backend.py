@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         SameStatements,
     )
     from downriver.model.flows import (
-        ColumnDerivation,
+        ColumnDerivations,
         EntityDetails,
         EntityLineage,
         EntityPage,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
     from downriver.model.ids import NodeId
+    from downriver.model.trust.quality import QualityScore
     from downriver.model.verdicts import ImpactAnswer, ImpactRequest
     from downriver.openlineage.wire import Event
     from downriver.service.capture import SqlCapture
@@ -69,7 +70,7 @@ class Backend(Protocol):
         limit: int,
         as_of: str | None = None,
     ) -> EntityLineage:
-        """Return what feeds an entity and what it feeds, now or as of a moment."""
+        """Return what is upstream and downstream of an entity, now or at a past moment."""
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
         """Return the paths from one entity to another."""
@@ -93,7 +94,10 @@ class Backend(Protocol):
         """Return the KPIs of the whole graph."""
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
-        """Report what is wrong with an entity, the likely causes, and who is affected."""
+        """Report the failures of an entity, the likely causes, and what is affected."""
+
+    def quality(self, dataset: str) -> QualityScore:
+        """Return the quality score of a dataset and the worst one upstream."""
 
     def tag_reach(self, tag: str) -> TagReach:
         """Return where a tag was set, and the columns that it reaches."""
@@ -117,7 +121,7 @@ class Backend(Protocol):
     def details(self, entity: str) -> EntityDetails:
         """Return the details of one entity."""
 
-    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+    def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from."""
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
@@ -172,7 +176,7 @@ class LocalLineage:
         limit: int,
         as_of: str | None = None,
     ) -> EntityLineage:
-        """Return what feeds an entity and what it feeds."""
+        """Return what is upstream and downstream of an entity."""
         return self.lineage.entities.related(
             entity, direction, depth=depth, limit=limit, as_of=as_of
         )
@@ -206,8 +210,12 @@ class LocalLineage:
         return self.lineage.govern.kpis()
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
-        """Report what is wrong with an entity, the likely causes, and who is affected."""
+        """Report the failures of an entity, the likely causes, and what is affected."""
         return self.lineage.govern.incident_report(entity, at)
+
+    def quality(self, dataset: str) -> QualityScore:
+        """Return the quality score of a dataset and the worst one upstream."""
+        return self.lineage.quality(dataset)
 
     def tag_reach(self, tag: str) -> TagReach:
         """Return where a tag was set, and the columns that it reaches."""
@@ -237,7 +245,7 @@ class LocalLineage:
         """Return the details of one entity."""
         return self.lineage.entities.details(entity)
 
-    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+    def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from."""
         return self.lineage.entities.column_lineage(dataset, column)
 

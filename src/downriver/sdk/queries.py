@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.errors import EntityNotFoundError, InvalidRequestError, LowQualityError
 from downriver.graph.names.entity_ids import short_id
 from downriver.impact import SourceFolder
 from downriver.model.flows import DownstreamAnswer, LineageAnswer, PathsAnswer, UpstreamAnswer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from downriver.impact import Fix
     from downriver.model.answers import BlindSpot, PossibleCut, SameStatement
     from downriver.model.flows import (
-        ColumnDerivation,
+        ColumnDerivations,
         EntityDetails,
         EntityLineage,
         EntityPage,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Related,
     )
     from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
+    from downriver.model.trust.quality import QualityScore
     from downriver.model.verdicts import ImpactAnswer
     from downriver.sdk.backend import Backend
 
@@ -49,7 +50,7 @@ class TrackerQueries(ABC):
         limit: int = MOST_RELATED,
         as_of: str | None = None,
     ) -> LineageAnswer:
-        """Return what feeds an entity and what it feeds, now or as of a moment."""
+        """Return what is upstream and downstream of an entity, now or at a past moment."""
         answer = self.backend.related(
             entity_id, direction, depth=max_depth, limit=limit, as_of=as_of
         )
@@ -158,7 +159,7 @@ class TrackerQueries(ABC):
         return self.backend.kpis()
 
     def incident_report(self, entity_id: str, at: str | None = None) -> Incident:
-        """Report what is wrong with an entity, the likely causes, and who is affected."""
+        """Report the failures of an entity, the likely causes, and what is affected."""
         return self.backend.incident_report(entity_id, at)
 
     def tag_reach(self, tag: str = "pii") -> TagReach:
@@ -195,13 +196,23 @@ class TrackerQueries(ABC):
         """Return the details of one dataset or job."""
         return self.backend.details(entity_id)
 
-    def get_column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+    def get_column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from, one entry for each job that writes it."""
         return self.backend.column_lineage(dataset, column)
 
     def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources, and suggest where to look first."""
         return self.backend.diagnose(dataset, column)
+
+    def require(self, dataset: str, *, min_score: float) -> QualityScore:
+        """Return the quality score of a dataset. Raise LowQualityError if it is too low or unknown.
+
+        The score is the lowest of the dataset's own and those upstream.
+        """
+        found = self.backend.quality(dataset)
+        if found.score is None or found.score < min_score:
+            raise LowQualityError(found.dataset, found.score, min_score)
+        return found
 
     def get_last_updated(self, source: str) -> str | None:
         """Return when a run last wrote a dataset, or the dataset of a column. None if unknown."""

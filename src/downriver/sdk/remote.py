@@ -19,7 +19,8 @@ from downriver.fork_safety import keep_inherited, renew_in_child
 from downriver.impact import Fix, find_yaml_mentions
 from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements
 from downriver.model.flows import (
-    ColumnDerivation,
+    ColumnDerivations,
+    ColumnLineageAnswer,
     EntityDetails,
     EntityLineage,
     EntityPage,
@@ -30,10 +31,11 @@ from downriver.model.flows import (
 )
 from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
 from downriver.model.ids import DatasetId
+from downriver.model.trust.quality import QualityScore
 from downriver.model.verdicts import ImpactAnswer, ImpactRequest
 from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.capture import SqlCapture, read_sql
-from downriver.service.flows import prepare_flows, prepare_pipeline
+from downriver.service.registration.flows import prepare_flows, prepare_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,10 +177,6 @@ class _Flows(msgspec.Struct):
     flows: list[RegisteredFlow]
 
 
-class _Derivations(msgspec.Struct):
-    derivations: list[ColumnDerivation]
-
-
 class RemoteLineage:
     """Uses one server, and spools events while it is down. Safe to share between threads."""
 
@@ -258,7 +256,7 @@ class RemoteLineage:
         limit: int,
         as_of: str | None = None,
     ) -> EntityLineage:
-        """Return what feeds an entity and what it feeds."""
+        """Return what is upstream and downstream of an entity."""
         query = {
             "entity": entity,
             "direction": direction,
@@ -311,8 +309,12 @@ class RemoteLineage:
         return self._server.get("/v1/kpis", {}, Kpis)
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
-        """Report what is wrong with an entity, the likely causes, and who is affected."""
+        """Report the failures of an entity, the likely causes, and what is affected."""
         return self._server.get("/v1/incidents", {"entity": entity, "at": at}, Incident)
+
+    def quality(self, dataset: str) -> QualityScore:
+        """Return the quality score of a dataset and the worst one upstream."""
+        return self._server.get("/v1/quality", {"dataset": dataset}, QualityScore)
 
     def tag_reach(self, tag: str) -> TagReach:
         """Return where a tag was set, and the columns that it reaches."""
@@ -351,10 +353,13 @@ class RemoteLineage:
         """Return the details of one entity."""
         return self._server.get("/v1/entity", {"entity": entity}, EntityDetails)
 
-    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+    def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from."""
         query = {"dataset": dataset, "column": column}
-        return self._server.get("/v1/column-lineage", query, _Derivations).derivations
+        found = self._server.get("/v1/column-lineage", query, ColumnLineageAnswer)
+        return ColumnDerivations(
+            found.derivations, complete=found.complete, blind_spots=found.blind_spots
+        )
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources."""

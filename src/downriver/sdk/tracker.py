@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from downriver.capture.functions import ColumnLineage
+    from downriver.capture.mlflow import MlflowHook
     from downriver.model.answers import SameStatement
     from downriver.model.flows import RegisteredFlow, RegisteredPipeline
     from downriver.model.ids import NodeId
@@ -100,6 +101,7 @@ class SyncTracker(TrackerQueries):
     def __init__(self, backend: Backend, spool: Spool) -> None:
         self._backend = backend
         self._emitter = Emitter(backend.send, spool)
+        self._mlflow: MlflowHook | None = None
 
     @property
     def backend(self) -> Backend:
@@ -109,7 +111,8 @@ class SyncTracker(TrackerQueries):
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until all events are sent or spooled. False if that takes longer than `timeout`."""
-        return flush_shared(timeout) and self._emitter.flush(timeout)
+        read = self._mlflow is None or self._mlflow.flush(timeout)
+        return flush_shared(timeout) and self._emitter.flush(timeout) and read
 
     def track(
         self,
@@ -150,6 +153,19 @@ class SyncTracker(TrackerQueries):
             emit=self._emit,
             names=self._name_entity,
         )
+
+    def mlflow(self, *, write_tags: bool = True) -> MlflowHook:
+        """Record the MLflow runs of this process: datasets, training run, model versions, features.
+
+        A run is read when it ends, and again when its model is registered or gets an alias. With
+        `write_tags`, its lineage id is written into its tags.
+        """
+        from downriver.capture.mlflow import MlflowHook
+
+        if self._mlflow is None:
+            self._mlflow = MlflowHook(self._emit, write_tags=write_tags)
+            self._mlflow.install()
+        return self._mlflow
 
     def _emit(self, event: Event) -> None:
         self._emitter.close_at_exit()
@@ -235,6 +251,9 @@ class SyncTracker(TrackerQueries):
 
     def close(self) -> None:
         """Send remaining events, and release the store or the connection."""
+        if self._mlflow is not None:
+            self._mlflow.flush()
+            self._mlflow.uninstall()
         self._emitter.close()
         self._backend.close()
 
@@ -274,6 +293,7 @@ class Tracker:
     def __init__(self, sync: SyncTracker) -> None:
         self.sync = sync
         self.track = sync.track
+        self.mlflow = sync.mlflow
 
     register_flow = _async_future(SyncTracker.start_flow, SyncTracker.register_flow)
     register_flows = _async(SyncTracker.register_flows)
@@ -291,6 +311,7 @@ class Tracker:
     kpis = _async(SyncTracker.kpis)
     incident_report = _async(SyncTracker.incident_report)
     tag_reach = _async(SyncTracker.tag_reach)
+    require = _async(SyncTracker.require)
     export_lineage = _async(SyncTracker.export_lineage)
     search_entities = _async(SyncTracker.search_entities)
     get_entity = _async(SyncTracker.get_entity)

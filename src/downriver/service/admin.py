@@ -20,7 +20,7 @@ from downriver.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from downriver.service.session import StoreSession
@@ -59,18 +59,21 @@ class AdminApi:
             )
 
     def check_ready(self) -> None:
-        """Raise if the store cannot keep events now."""
+        """Raise if the store cannot store events now."""
         self._session.store.check()
 
     def verify(
         self,
         *,
         expected: tuple[int, bytes] | None = None,
+        anchors: Mapping[int, bytes] | None = None,
         progress: Callable[[int], None] = lambda done: None,
     ) -> Verification:
         """Recompute the log's hash chain and name the first entry that was altered."""
         with self._session.store.reader() as reader:
-            found = verify_chain(reader.log.entries(), expected=expected, progress=progress)
+            found = verify_chain(
+                reader.log.entries(), expected=expected, anchors=anchors, progress=progress
+            )
             _, known = reader.log_lengths()
         if found.ok and found.entries < known:  # the catalog still has what the log lost
             found.ok, found.altered_seq = False, found.entries + 1
@@ -102,7 +105,7 @@ class AdminApi:
         namespaces: Sequence[str] = (),
         expires: str | None = None,
     ) -> str:
-        """Create an API key and return it: the only time it can be seen.
+        """Create an API key and return it. It cannot be read again later.
 
         `namespaces` limits it to what they match (`*` stands for any text). `expires` is a
         duration, such as 90d, 12h or 4w, or a time.

@@ -1,7 +1,7 @@
-"""The catalog that a comparison of two commits is judged by.
+"""The catalog for a comparison of two commits.
 
-It has the code of the base commit, read now, and of the store what lies outside the repository.
-What the store captured of the repository itself, at whatever commit, is not used.
+It contains the code of the base commit, which is read now, and the part of the store that is
+outside the repository. Code of the repository that the store captured is not used.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from downriver.store import MEMORY, open_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from downriver.capture.code import CodeJob
     from downriver.capture.scan import ScanCatalog, ScanResult
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair
@@ -64,7 +65,10 @@ class BaseCatalog(NamedTuple):
 def open_base(
     session: StoreSession, pairs: Sequence[FilePair], trees: CommitTrees
 ) -> Iterator[BaseCatalog]:
-    """Open the catalog for the edits between two commits. Only what they can reach is read."""
+    """Open the catalog for the edits between two commits.
+
+    Only code that they can affect is read.
+    """
     store = open_store(MEMORY)
     overlay = StoreSession(store)
     try:
@@ -88,14 +92,28 @@ def open_base(
 def _read_base(
     pairs: Sequence[FilePair], edited: EditedCode, base: CommitCode, head: CommitCode
 ) -> ScanResult:
-    """Read the edited files of the base, what is downstream of them, and the columns they need."""
+    """Read the edited files of the base, what is downstream of them, and the columns they need.
+
+    Jobs that name no table, because all names come from outside, may read what changes, too.
+    """
     paths = {pair.path for pair in pairs if pair.path not in edited.options_only}
     paths |= list_used(pairs, [base, head]) | edited.paths
     tables = list_tables(pairs, edited)
     tables |= {name for path in paths if head.has(path) for name in head.outputs(path)}
     reached = base.downstream(tables, paths)
-    texts = [head.text(path) for path in paths if head.has(path)]
-    return base.scan(reached | base.upstream(reached, texts))
+    edited_texts = [(path, head.text(path)) for path in paths if head.has(path)]
+    needed = reached | base.upstream(reached, edited_texts)
+    if not paths:
+        return base.scan(needed)
+    found = base.scan(needed | base.parameterized())
+    found.jobs = [job for job in found.jobs if job.path in needed or _is_isolated(job)]
+    found.unread = [unread for unread in found.unread if unread.path in needed]
+    return found
+
+
+def _is_isolated(job: CodeJob) -> bool:
+    """Return whether a job has blind spots and touches no known dataset."""
+    return bool(job.spots) and not job.inputs and not job.outputs
 
 
 def _names_in(found: ScanResult, edited: EditedCode) -> set[str]:
@@ -122,7 +140,7 @@ def _unread_spots(found: ScanResult, pairs: Sequence[FilePair]) -> list[BlindSpo
 
 
 class OwnCode:
-    """Tells which jobs of the store are code of this repository, and what its tables are called."""
+    """Finds the jobs of the store that are code of this repository, and the names of its tables."""
 
     def __init__(
         self, view: CatalogSnapshot, trees: CommitTrees, repositories: Sequence[Repository]
@@ -152,7 +170,7 @@ class OwnCode:
         }
 
     def has(self, number: int) -> bool:
-        """Tell whether a job of the store is code of this repository."""
+        """Return whether a job of the store is code of this repository."""
         if number not in self._own:
             node = self._view.reader.nodes.by_ids([number]).get(number)
             self._own[number] = isinstance(node, JobId) and self._is_own(number, node)
@@ -176,14 +194,14 @@ class OwnCode:
         return any(is_same_file(path, file) for file in same_name)
 
     def _is_of_project(self, job: JobId) -> bool:
-        """Tell whether a dbt job is of one of the repository's projects, and not of a package."""
+        """Return whether a dbt job is of one of the repository's projects, and not of a package."""
         parts = job.name.removesuffix(".test").removesuffix(".snapshot").split(".")
         if parts[0] in _DBT_KINDS:
             return len(parts) > 1 and parts[1] in self._projects
         return any(part in self._projects for part in parts[-3:-1])
 
     def stored_commit(self) -> str:
-        """Return the commit from which the store knows most of the jobs that were met."""
+        """Return the commit from which most of the found jobs were captured."""
         return self._commits.most_common(1)[0][0] if self._commits else ""
 
     def written(self, found: ScanResult) -> set[int]:
@@ -194,7 +212,7 @@ class OwnCode:
         return {number for number in numbers if number is not None}
 
     def names(self) -> ScanCatalog:
-        """Return the names of the store, without what it knows of this repository's tables."""
+        """Return the names in the store, without the tables of this repository."""
         known = scan_catalog(self._view, DEFAULT_NAMESPACE)
 
         def find(table: str) -> DatasetId | None:

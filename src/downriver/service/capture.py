@@ -25,7 +25,7 @@ from downriver.graph.names.table_names import CatalogNames, DbtNames
 from downriver.model.assets import RegisteredAsset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId
 from downriver.service.limits import DBT_NAMESPACE
-from downriver.service.registration import Registrar, render_registration
+from downriver.service.registration.assets import Registrar, render_registration
 from downriver.service.session import now
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class CaptureApi:
         ran: bool = False,
         dry_run: bool = False,
     ) -> SqlCapture:
-        """Read lineage from SQL and register it, as declared or, with `ran`, as seen to happen.
+        """Read lineage from SQL and register it: as declared or, with `ran`, as executed.
 
         Schemas of tables that are not in `schema` come from the catalog.
         """
@@ -177,7 +177,7 @@ class CaptureApi:
 def scan_catalog(
     view: CatalogSnapshot, namespace: str, repository: Repository | None = None
 ) -> ScanCatalog:
-    """Return what readers of code need of the catalog, and names of a repository's dbt models."""
+    """Return the names and columns for readers of code, with those of a repository's models."""
     known = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
     dbt = DbtNames(view.reader, DBT_NAMESPACE)
     if repository is not None:
@@ -230,7 +230,7 @@ def read_sql(
 
 
 def _job_name(found: SqlLineage, sql: str) -> str:
-    """Name a script after what it writes, else after its text."""
+    """Return a name for a script, from its outputs or else from its text."""
     if found.outputs:
         return f"sql.{'+'.join(found.outputs)}"
     return f"sql.{hashlib.sha256(sql.encode()).hexdigest()[:12]}"

@@ -15,10 +15,9 @@ from downriver.graph.answers.readers import count_readers
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
 from downriver.graph.names.short_names import ShortNames
-from downriver.model.answers import Direction
-from downriver.model.completeness import is_complete
+from downriver.model.answers import Direction, is_complete
 from downriver.model.flows import (
-    ColumnDerivation,
+    ColumnDerivations,
     ColumnInfo,
     EntityDetails,
     EntityLineage,
@@ -33,6 +32,7 @@ from downriver.openlineage.facets.custom import parse_flows
 from downriver.openlineage.facets.dataset import SCHEMA, schema_columns
 from downriver.openlineage.facets.description import (
     DOCUMENTATION,
+    TAGS,
     parse_description,
     parse_owners,
     parse_tags,
@@ -87,7 +87,7 @@ class EntityApi:
     def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> EntityPage:
         """Find datasets and jobs whose names hold all the words of `text`."""
         if limit < 1:
-            raise InvalidRequestError("limit", f"{limit} is below one")
+            raise InvalidRequestError("limit", f"{limit} is less than 1")
         start = parse_cursor(cursor)
         with self._session.reading() as view:
             names = self._session.search_index(view).names
@@ -109,7 +109,7 @@ class EntityApi:
         )
 
     def details(self, entity: str, *, as_of: str | None = None) -> EntityDetails:
-        """Return what is known about one dataset or job, or was known at a moment."""
+        """Return the details of a dataset or job, now or at a past moment."""
         question = parse_question(Direction.BOTH, 1, as_of, _NEIGHBOURS)
         with self._session.reading(question.as_of) as view:
             found = self._session.resolve(entity, view)
@@ -202,17 +202,21 @@ class EntityApi:
             ordered += sorted(((node, counts[node]) for node in nodes), key=lambda item: -item[1])
         return ordered[:limit]
 
-    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+    def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Answer from which columns a column is made, one answer for each job that makes it."""
         with self._session.reading() as view:
             found = self._session.resolve_column(dataset, column, view)
             answer = trace(
                 view.graph, view.reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
             )
-            return list_derivations(answer)
+            # What the sources derive from was not asked for.
+            spots = [spot for spot in answer.blind_spots if spot.kind != "depth_limit"]
+            return ColumnDerivations(
+                list_derivations(answer), complete=is_complete(spots), blind_spots=spots
+            )
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
-        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        """Trace a metric that looks wrong back to its sources, with the places to check first."""
         upstream = parse_question(Direction.UPSTREAM, None, None, _WAY)
         with self._session.reading() as view:
             found = self._session.resolve_column(dataset, column, view)
@@ -225,7 +229,7 @@ class EntityApi:
             )
             metric = found.id
             if not isinstance(metric, ColumnId):
-                raise InvalidRequestError("column", f"{column!r} is no column")
+                raise InvalidRequestError("column", f"{column!r} is not a column")
             return diagnosing.diagnose(metric, metric.dataset.name)
 
 
@@ -242,9 +246,16 @@ def facets_by_name(
 def _columns(facets: list[dict[str, bytes]]) -> list[ColumnInfo]:
     """Return the columns in the order of the first schema, then those that only others have."""
     columns: dict[str, ColumnInfo] = {}
+    tagged = [parse_tags(bodies.get(TAGS)).by_column for bodies in facets]
     for bodies in facets:
         for column in schema_columns(bodies[SCHEMA]) if SCHEMA in bodies else ():
-            info = ColumnInfo(name=column.path, type=column.type, description=column.description)
+            tags = {tag for each in tagged for tag in each.get(column.path.casefold(), ())}
+            info = ColumnInfo(
+                name=column.path,
+                type=column.type,
+                description=column.description,
+                tags=sorted(tags),
+            )
             columns.setdefault(column.path, info)
     return list(columns.values())
 
@@ -265,5 +276,5 @@ def parse_cursor(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 9:
-        raise InvalidRequestError("cursor", f"{cursor!r} is none that an answer gave")
+        raise InvalidRequestError("cursor", f"{cursor!r} is not a cursor of an answer")
     return int(cursor)

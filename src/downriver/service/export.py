@@ -9,6 +9,7 @@ import msgspec
 from downriver.export import DerivedColumn, ExportedGraph, compare_traces, push_cypher, render
 from downriver.graph import trace
 from downriver.graph.answers.entity_lists import list_derivations
+from downriver.graph.names.assets import Assets
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
@@ -17,6 +18,7 @@ from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.description import parse_tags
 from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import TraceApi, parse_question
+from downriver.service.views.graph_sync import GraphSync
 from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ class ExportApi:
     ) -> ExportAnswer:
         """Return the graph around an entity in a format.
 
-        `focus` is a column of the entity: only what makes it, or is made of it, is shown. `diff`
-        is a moment to compare with: what came since is marked, and what went.
+        `focus` is a column of the entity: only its lineage is shown. `diff` is a moment to compare
+        with: what was added or removed since is marked.
         """
         with self._session.reading():
             found = self.subgraph(
@@ -72,7 +74,7 @@ class ExportApi:
             return self._rendered(found, entity, output_format)
 
     def _rendered(self, found: Trace, entity: str, output_format: str) -> ExportAnswer:
-        exported = ExportedGraph(found, self._trace.find_event, self._columns_of)
+        exported = self.piece(found)
         return ExportAnswer(
             entity_id=entity,
             format=output_format,
@@ -113,11 +115,21 @@ class ExportApi:
             if diff is not None:
                 before, *_ = self._selection.subgraph(q, ids=ids, as_of=diff, limit=limit)
                 found = compare_traces(before, found)
-            return self._marked(found, view)
+            return self.marked(found, view)
 
     def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
         """Write a piece of the graph into a Neo4j database; return how many nodes it has."""
-        return push_cypher(found, driver, database)[0]
+        return push_cypher(self.piece(found), driver, database)[0]
+
+    def sync_to(self, target: str) -> GraphSync:
+        """Return the synchronizer of a graph copy in a Neo4j database."""
+        return GraphSync(self._session, self, target)
+
+    def piece(self, found: Trace) -> ExportedGraph:
+        """Return a trace with what formats need besides it."""
+        with self._session.reading() as view:
+            types = _asset_types(found, view)
+        return ExportedGraph(found, self._trace.find_event, self._columns_of, types)
 
     def subgraph(
         self,
@@ -143,9 +155,10 @@ class ExportApi:
                     entity, direction, depth=depth, as_of=diff, limit=limit, readers=readers
                 )
                 found = compare_traces(before, found)
-            return self._marked(found, view)
+            return self.marked(found, view)
 
-    def _marked(self, found: Trace, view: CatalogSnapshot) -> Trace:
+    def marked(self, found: Trace, view: CatalogSnapshot) -> Trace:
+        """Return a trace with the marks that exports show."""
         marks = _Marks(found, view)
         marked = {
             node.id: msgspec.structs.replace(node, marks=[*node.marks, *marks.of(node)])
@@ -216,3 +229,14 @@ class _Marks:
 
 def _node_of(node: TraceNode) -> NodeId:
     return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
+
+
+def _asset_types(found: Trace, view: CatalogSnapshot) -> dict[str, str]:
+    """Return the asset type of the datasets and jobs of a trace, by id."""
+    nodes = {node.id: _node_of(node) for node in found.nodes if node.kind != "column"}
+    numbers = view.reader.nodes.find_each(nodes.values())
+    assets = Assets(view.reader, view.graph.nodes)
+    assets.load(numbers.values())
+    return {
+        name: assets.type_of(node, numbers[node]) for name, node in nodes.items() if node in numbers
+    }

@@ -21,8 +21,8 @@ from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
 from downriver.model.governance import FindingKind, Severity
-from downriver.model.history import KpiHistory
 from downriver.model.verdicts import Decision
+from downriver.model.views.history import KpiHistory
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.service.session import now
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Kpis,
         TagReach,
     )
-    from downriver.model.verdict_history import RecordedVerdicts
+    from downriver.model.verdicts import RecordedVerdicts
     from downriver.service.session import StoreSession
     from downriver.store.findings import ChannelBacklog
 
@@ -73,8 +73,13 @@ class GovernApi:
         with self._session.reading() as view:
             return measure_inventory(view.graph, view.reader, source, tables)
 
-    def kpi_history(self, *, since: str | None = None, points: int = 30) -> KpiHistory:
-        """Return KPIs at evenly spaced moments since a time, or since the first event."""
+    def kpi_history(
+        self, *, since: str | None = None, points: int = 30, certified: bool = False
+    ) -> KpiHistory:
+        """Return KPIs at evenly spaced moments since a time, or since the first event.
+
+        `certified` adds the integrity of certified paths, which takes longer than the others.
+        """
         if not 1 <= points <= _MOST_POINTS:
             raise InvalidRequestError("points", f"{points} is not from 1 to {_MOST_POINTS}")
         moment = now()
@@ -89,7 +94,9 @@ class GovernApi:
             if since is not None:
                 start = max(start, parse_since(since, moment))
             moments = np.linspace(min(start, moment), moment, points, dtype=np.int64).tolist()
-            return KpiHistory(points=kpi_history.measure_history(inputs, moments))
+            return KpiHistory(
+                points=kpi_history.measure_history(inputs, moments, certified=certified)
+            )
 
     def incident_report(
         self, entity: str, at: str | None = None, *, limits: DriftLimits | None = None

@@ -9,6 +9,7 @@ import msgspec
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError, StoreError
 from downriver.govern.verdict_history import summarise
+from downriver.graph import FOREVER
 from downriver.impact import (
     NO_CHANGES,
     POLICY_FILE,
@@ -32,15 +33,19 @@ from downriver.impact import (
     read_policy,
     write_fix,
 )
+from downriver.impact.selection import select_effects
+from downriver.impact.verify import verify_commits
+from downriver.model.answers import is_complete
 from downriver.model.changes import Change, with_dataset
-from downriver.model.completeness import is_complete
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.events import waiver_event
+from downriver.openlineage.wire import render_time
 from downriver.service.base_catalog import open_base
 from downriver.service.capture import scan_catalog
 from downriver.service.session import now
-from downriver.service.trace import TraceApi
+from downriver.service.trace import TraceApi, parse_as_of
+from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, SourceFiles
     from downriver.impact.changes.edited_code import EditedCode
+    from downriver.impact.verify import VerifyOptions
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.service.session import StoreSession
     from downriver.store import StoreState
@@ -69,17 +75,41 @@ class ImpactApi:
         self._scripts = ScriptCache()
         self._cache: tuple[StoreState | None, CatalogCache] = (None, CatalogCache(self._scripts))
 
-    def __call__(self, changes: Sequence[Change]) -> Impact:
-        """Return the effects of changes on consumers and on the jobs that write the table."""
-        with self._session.reading() as view:
-            proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
-            return propagate_changes(proposed, self._simulation(view))
+    def __call__(
+        self,
+        changes: Sequence[Change],
+        select: str | None = None,
+        *,
+        as_of: str | None = None,
+    ) -> Impact:
+        """Return the effects of changes on consumers and on the jobs that write the table.
 
-    def analyze(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
+        `select` is a selector: only consumers that it selects are in the answer.
+
+        With `as_of`, the effects that they would have had at that moment.
+        """
+        moment = parse_as_of(as_of)
+        with self._session.reading(moment) as view:
+            proposed = [ResolvedChange(*self._resolved(change, view, moment)) for change in changes]
+            impact = propagate_changes(proposed, self._simulation(view, moment))
+            return self._selected(impact, select)
+
+    def _selected(self, impact: Impact, select: str | None) -> Impact:
+        """Return the effects on the consumers that a selector selects."""
+        if select is None:
+            return impact
+        found = SelectionApi(self._session)(select)
+        if found.unknown:
+            raise InvalidRequestError("--select", f"{', '.join(found.unknown)} selects nothing")
+        return select_effects(impact, select, found.ids)
+
+    def analyze(
+        self, request: ImpactRequest, policy: Policy | None = None, *, as_of: str | None = None
+    ) -> ImpactAnswer:
         """Return the effects of a requested change, and the verdict of the policy."""
         with self._session.reading():
             dataset, column = self._trace.split_entity(request.entity_id)
-            impact = self(changes_from_request(request, dataset, column))
+            impact = self(changes_from_request(request, dataset, column), as_of=as_of)
         return answer_impact(request, decide(impact, policy), DEFAULT_NAMESPACE)
 
     def of_files(
@@ -87,19 +117,23 @@ class ImpactApi:
         pairs: Sequence[FilePair],
         trees: CommitTrees | None = None,
         unread: Sequence[Unread] = (),
+        select: str | None = None,
     ) -> Impact:
         """Return the effects of edited files, from the changes in meaning between two versions.
 
         `trees` hold all files of either commit: then the base is read from them, and the store is
-        used for what lies outside. `unread` are files of the change that have no text.
+        used for consumers outside the repository. `unread` are files of the change that have no
+        text. `select` is a selector: only consumers that it selects are in the answer.
         """
         pairs = list_edited(pairs)
         if trees is None:
             with self._session.reading() as view:
                 names = scan_catalog(view, DEFAULT_NAMESPACE)
-                return self._compare(pairs, read_edited_files(pairs, names), unread)
+                impact = self._compare(pairs, read_edited_files(pairs, names), unread)
+                return self._selected(impact, select)
         with open_base(self._session, pairs, trees) as base:
-            impact = ImpactApi(base.session)._compare(pairs, base.edited, unread)
+            overlay = ImpactApi(base.session)
+            impact = overlay._selected(overlay._compare(pairs, base.edited, unread), select)
         spots = [*impact.blind_spots, *base.blind_spots] if impact.changes else impact.blind_spots
         return msgspec.structs.replace(
             impact,
@@ -108,14 +142,24 @@ class ImpactApi:
             commits=base.commits,
         )
 
-    def of_commits(self, folder: Path, base: str, head: str | None = None) -> Impact:
+    def of_commits(
+        self,
+        folder: Path,
+        base: str,
+        head: str | None = None,
+        verify: VerifyOptions | None = None,
+        select: str | None = None,
+    ) -> Impact:
         """Return the effects of the files that differ between two commits of a repository.
 
-        Without `head`, the working tree is compared.
+        Without `head`, the working tree is compared. `verify` names a database in which both sides
+        are built, to check the effects. `select` is a selector: only consumers that it selects are
+        in the answer.
         """
         pairs, unread = list_changed_files(folder, base, head)
         with open_trees(folder, base, head) as trees:
-            return self.of_files(pairs, trees, unread)
+            impact = self.of_files(pairs, trees, unread, select)
+            return impact if verify is None else verify_commits(impact, pairs, trees, verify)
 
     def _compare(
         self, pairs: Sequence[FilePair], code: EditedCode, unread: Sequence[Unread]
@@ -130,7 +174,9 @@ class ImpactApi:
                 proposed, catalog, edits.by_process, edits.rewritten, unread, edits.errors
             )
 
-    def of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
+    def of_ddl(
+        self, sql: str, dialect: str | None = None, path: str = "", select: str | None = None
+    ) -> Impact:
         """Return the effects of a migration; statements that cannot be read make it incomplete."""
         ddl = read_ddl(sql, dialect, path=path)
         if not (ddl.changes or ddl.unread or ddl.replaced):
@@ -139,7 +185,8 @@ class ImpactApi:
             changes = [located.change for located in ddl.changes]
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             proposed += self._resolve_located([], ddl.replaced, view, [])
-            return propagate_changes(proposed, self._simulation(view), unread=ddl.unread)
+            impact = propagate_changes(proposed, self._simulation(view), unread=ddl.unread)
+            return self._selected(impact, select)
 
     def of_diff(self, diff: str) -> Impact:
         """Return the effects of a unified diff of the server's repository."""
@@ -198,7 +245,7 @@ class ImpactApi:
     def gate(self, impact: Impact, policy: Policy | None = None, *, by: str = "") -> Verdict:
         """Decide about changes by policy, and record the verdict.
 
-        A waiver that lets something pass also goes into the log.
+        The use of a waiver is also recorded in the log.
         """
         verdict = decide(impact, policy)
         self._record(verdict, by)
@@ -221,15 +268,25 @@ class ImpactApi:
         except StoreError as exc:  # a store that can only be read still decides
             log.warning("the verdict was not recorded: %s", exc.message)
 
-    def _resolved(self, change: Change, view: CatalogSnapshot) -> tuple[Change, int]:
+    def _resolved(
+        self, change: Change, view: CatalogSnapshot, as_of: int = FOREVER
+    ) -> tuple[Change, int]:
         entity = self._session.resolve(change.dataset, view)
         if not isinstance(entity.id, DatasetId):
-            raise InvalidRequestError("dataset", f"{entity.id} is no dataset")
+            raise InvalidRequestError("dataset", f"{entity.id} is not a dataset")
+        spans = view.reader.nodes.spans(view.graph.nodes.identities.group(entity.node))
+        first = min(span.first.at for span in spans.values())
+        if first > as_of:
+            raise InvalidRequestError(
+                "as_of", f"{entity.id} was first seen later, at {render_time(first)}"
+            )
         named = with_dataset(change, entity.id.name)
         return named, view.graph.nodes.identities.canonical(entity.node)
 
-    def _simulation(self, view: CatalogSnapshot) -> SimulationCatalog:
+    def _simulation(self, view: CatalogSnapshot, as_of: int = FOREVER) -> SimulationCatalog:
         """Return the catalog for one question; questions about one state share what they load."""
+        if as_of != FOREVER:
+            return SimulationCatalog(view.graph, view.reader, CatalogCache(self._scripts), as_of)
         state, cache = self._cache
         if state != view.graph.state:
             cache = CatalogCache(self._scripts)

@@ -1,4 +1,4 @@
-"""`Lineage`: one store with everything Downriver can do with it."""
+"""`Lineage`: one store and all operations on it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,35 @@ if TYPE_CHECKING:
     from downriver.service.admin import AdminApi
     from downriver.service.capture import CaptureApi
     from downriver.service.catalog.directory import DirectoryApi
+    from downriver.service.catalog.identity import IdentityApi
     from downriver.service.catalog.registry import RegistryApi
     from downriver.service.entities import EntityApi
     from downriver.service.export import ExportApi
-    from downriver.service.flows import FlowApi
     from downriver.service.govern import GovernApi
-    from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
-    from downriver.service.retention import RetentionApi
-    from downriver.service.tag_changes import TagApi
+    from downriver.service.registration.flows import FlowApi
+    from downriver.service.systems.capture import SystemApi
+    from downriver.service.systems.integrations import IntegrationApi
     from downriver.service.trace import TraceApi
+    from downriver.service.trust.checkpoints import CheckpointApi
+    from downriver.service.trust.checks import CheckApi
+    from downriver.service.trust.contracts import ContractApi
+    from downriver.service.trust.evidence import EvidenceApi
+    from downriver.service.trust.privacy import PrivacyApi
+    from downriver.service.trust.quality import QualityApi
+    from downriver.service.trust.retention import RetentionApi
+    from downriver.service.trust.schemas import SchemaApi
+    from downriver.service.trust.tag_changes import TagApi
     from downriver.service.views.column_edges import ColumnEdgeApi
     from downriver.service.views.entity_view import EntityViewApi
+    from downriver.service.views.graph_diff import GraphDiffApi
     from downriver.service.views.graph_map import MapApi
     from downriver.service.views.graph_view import GraphApi
     from downriver.service.views.history import HistoryApi
     from downriver.service.views.runs import RunApi
     from downriver.service.views.search import SearchApi
     from downriver.service.views.selection import SelectionApi
+    from downriver.service.views.versions import VersionApi
     from downriver.store import Receipt, Store
 
 
@@ -101,7 +112,7 @@ class Lineage:
         return self.session.store
 
     def scoped(self, scope: Scope) -> Lineage:
-        """Return this lineage as a key sees it that is limited to namespaces. It is kept."""
+        """Return this lineage limited to namespaces, as a limited key reads it. It is cached."""
         return self._scopes.get(scope)
 
     def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
@@ -116,9 +127,23 @@ class Lineage:
         return CaptureApi(self.session)
 
     @cached_property
+    def systems(self) -> SystemApi:
+        """Lineage from other systems: MLflow, Delta Lake, Iceberg."""
+        from downriver.service.systems.capture import SystemApi
+
+        return SystemApi(self.session)
+
+    @cached_property
+    def versions(self) -> VersionApi:
+        """Versions of a dataset. Call it to list them."""
+        from downriver.service.views.versions import VersionApi
+
+        return VersionApi(self.session)
+
+    @cached_property
     def flows(self) -> FlowApi:
         """Flows and pipelines that people register."""
-        from downriver.service.flows import FlowApi
+        from downriver.service.registration.flows import FlowApi
 
         return FlowApi(self.session)
 
@@ -209,7 +234,7 @@ class Lineage:
     @cached_property
     def identity(self) -> IdentityApi:
         """Names that are one dataset, and names that may be."""
-        from downriver.service.identity import IdentityApi
+        from downriver.service.catalog.identity import IdentityApi
 
         return IdentityApi(self.session)
 
@@ -228,18 +253,81 @@ class Lineage:
         return GovernApi(self.session)
 
     @cached_property
+    def checks(self) -> CheckApi:
+        """Rules that the lineage itself must satisfy. Call it."""
+        from downriver.service.trust.checks import CheckApi
+
+        return CheckApi(self.session)
+
+    @cached_property
     def tag(self) -> TagApi:
         """Sets and removes tags of entities. Call it."""
-        from downriver.service.tag_changes import TagApi
+        from downriver.service.trust.tag_changes import TagApi
 
         return TagApi(self.session)
 
     @cached_property
     def retention(self) -> RetentionApi:
         """Removes datasets and jobs from answers, and shows them again."""
-        from downriver.service.retention import RetentionApi
+        from downriver.service.trust.retention import RetentionApi
 
         return RetentionApi(self.session)
+
+    @cached_property
+    def evidence(self) -> EvidenceApi:
+        """Signed evidence packs of datasets. Call it to make one."""
+        from downriver.service.trust.evidence import EvidenceApi
+
+        return EvidenceApi(self.session)
+
+    @cached_property
+    def checkpoints(self) -> CheckpointApi:
+        """Signed checkpoints of the log. Call it to make one."""
+        from downriver.service.trust.checkpoints import CheckpointApi
+
+        return CheckpointApi(self.session)
+
+    @cached_property
+    def contracts(self) -> ContractApi:
+        """Data contracts. Call it to check them."""
+        from downriver.service.trust.contracts import ContractApi
+
+        return ContractApi(self.session)
+
+    @cached_property
+    def privacy(self) -> PrivacyApi:
+        """Where personal data goes. Call it with a column."""
+        from downriver.service.trust.privacy import PrivacyApi
+
+        return PrivacyApi(self.session)
+
+    @cached_property
+    def quality(self) -> QualityApi:
+        """Quality scores. Call it with a dataset."""
+        from downriver.service.trust.quality import QualityApi
+
+        return QualityApi(self.session)
+
+    @cached_property
+    def schemas(self) -> SchemaApi:
+        """Versions of schemas and their compatibility. Call it to list those of a dataset."""
+        from downriver.service.trust.schemas import SchemaApi
+
+        return SchemaApi(self.session)
+
+    @cached_property
+    def diff(self) -> GraphDiffApi:
+        """The graph at two moments, compared. Call it."""
+        from downriver.service.views.graph_diff import GraphDiffApi
+
+        return GraphDiffApi(self.session)
+
+    @cached_property
+    def integrations(self) -> IntegrationApi:
+        """The systems that can send lineage. Call it to list them."""
+        from downriver.service.systems.integrations import IntegrationApi
+
+        return IntegrationApi(self.session)
 
     @cached_property
     def export(self) -> ExportApi:

@@ -1,7 +1,7 @@
 """An open store and its graph, shared by all parts of `Lineage`.
 
-Importing this module loads neither the graph nor what reads code: a command that asks nothing of
-the graph starts without numpy.
+Importing this module loads neither the graph nor what reads code: a command that does not use the
+graph starts without numpy.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from downriver.store import Receipt, Store
 
 _BATCH = 2000  # events written at once
+_RENDERED_OF_SCOPE = 4 * 2**20  # bytes of rendered nodes that are kept for a scope
 
 
 class StoreSession:
@@ -109,7 +110,9 @@ class StoreSession:
             if self._graph is None:
                 from downriver.graph import GraphIndex
 
-                self._graph = GraphIndex(self.store)
+                # A server keeps the copies of several scopes.
+                limit = {} if self.scope is None else {"rendered_bytes": _RENDERED_OF_SCOPE}
+                self._graph = GraphIndex(self.store, **limit)
         return self._graph.reading() if as_of is None else self._graph.reading(as_of)
 
     def search_index(self, view: CatalogSnapshot) -> SearchIndex:

@@ -1,7 +1,7 @@
 """Inputs and outputs of events that have SQL and no datasets, read from the SQL.
 
 Some producers send the query of a task and none of its tables: Airflow's provider does so for
-databases that it has no extractor for. What the SQL says becomes an event of its own in the log,
+databases that it has no extractor for. The datasets in the SQL become a separate event in the log,
 beside the event of the producer.
 """
 
@@ -34,7 +34,7 @@ class _ExternalQuery(msgspec.Struct):
 
 
 def has_only_sql(event: Event) -> bool:
-    """Tell whether an event has SQL, no datasets, and ends a run or declares a job."""
+    """Return whether an event has SQL, no datasets, and ends a run or declares a job."""
     wire = event.wire
     if wire.job is UNSET or wire.inputs or wire.outputs or SQL not in (wire.job.facets or {}):
         return False
@@ -44,7 +44,7 @@ def has_only_sql(event: Event) -> bool:
 
 
 def infer_datasets(session: StoreSession, events: Iterable[Event]) -> int:
-    """Store what the SQL of events says that their jobs read and write; return for how many."""
+    """Store the inputs and outputs in the SQL of events. Return the number of such events."""
     inferred = [_infer(session, event) for event in events if has_only_sql(event)]
     found = [event for event in inferred if event is not None]
     session.ingest(found)

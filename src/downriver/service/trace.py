@@ -13,7 +13,7 @@ from downriver.graph.names.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree
 from downriver.model.ids import ColumnId, DatasetId
-from downriver.model.runs import StoredEvent
+from downriver.model.views.runs import StoredEvent
 from downriver.openlineage.wire import parse_time, render_time
 from downriver.service.limits import DEFAULT_LIMIT
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TraceApi:
-    """Where data goes to and comes from."""
+    """Traces and paths."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session
@@ -36,12 +36,17 @@ class TraceApi:
         as_of: str | None = None,
         limit: int = DEFAULT_LIMIT,
         readers: bool = False,
+        statements: bool = False,
     ) -> Trace:
-        """Answer where an entity's data goes to or comes from, and how complete that is.
+        """Return what is upstream or downstream of an entity, and whether the answer is complete.
 
         Jobs that only read, such as Spark's `collect`, are counted. With `readers` they are listed.
+        Jobs that report single statements of a task are shown as the task, which lists them. With
+        `statements` they are nodes of their own.
         """
-        question = parse_question(direction, depth, as_of, limit, readers=readers)
+        question = parse_question(
+            direction, depth, as_of, limit, readers=readers, statements=statements
+        )
         with self._session.reading(question.as_of) as view:
             found = self._session.resolve(entity, view)
             return trace(view.graph, view.reader, found, question)
@@ -59,7 +64,7 @@ class TraceApi:
         self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
     ) -> AssetTree:
         """Answer with the assets below and above one, nested."""
-        question = parse_question(direction, depth, None, DEFAULT_LIMIT)
+        question = parse_question(direction, depth, None, DEFAULT_LIMIT, statements=False)
         with self._session.reading() as view:
             identities = view.graph.nodes.identities
             found = find_asset(asset, view.reader, identities)
@@ -95,7 +100,7 @@ class TraceApi:
         return str(found), None
 
     def find_event(self, digest: str) -> bytes:
-        """Return an event as it was sent, by the SHA-256 that evidence names it by."""
+        """Return an event as it was sent, by its SHA-256."""
         wanted = _parse_digest(digest)
         with self._session.store.reader() as reader:
             found = reader.log.find_event(wanted)
@@ -131,12 +136,13 @@ def parse_question(
     limit: int,
     *,
     readers: bool = False,
+    statements: bool = True,
 ) -> Question:
     """Return a valid question, or raise an error that names the invalid value."""
     if depth is not None and depth < 0:
-        raise InvalidRequestError("depth", f"{depth} is below zero")
+        raise InvalidRequestError("depth", f"{depth} is less than 0")
     if limit < 1:
-        raise InvalidRequestError("limit", f"{limit} is below one")
+        raise InvalidRequestError("limit", f"{limit} is less than 1")
     try:
         wanted = Direction(direction)
     except ValueError as exc:
@@ -150,11 +156,12 @@ def parse_question(
         limit,
         settings.read_number(settings.STALE_DAYS),
         readers,
+        statements,
     )
 
 
 def parse_as_of(as_of: str | None) -> int:
-    """Return the moment as of which to answer; None is no limit."""
+    """Return the moment of the answer. None means no limit."""
     if as_of is None:
         return FOREVER
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from downriver.cli import main
+from downriver.cli import run_here
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def downriver(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> Done:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                main()
+                run_here()
             except SystemExit as left:
                 code = left.code or 0
             else:

@@ -59,7 +59,7 @@ def test_an_unread_file_is_reported_with_its_line_and_the_others_are_registered(
     done = downriver("capture", "scan", ".", cwd=tmp_path)
     assert done.returncode == 1
     assert "bad.py:1: python syntax: invalid syntax" in done.stderr
-    assert "1 jobs (1 sql)" in done.stdout
+    assert "1 job (1 sql)" in done.stdout
     assert downriver("trace", "b", cwd=tmp_path).returncode == 0
 
 

@@ -49,7 +49,7 @@ def test_a_file_is_shown_as_a_table_and_registered_under_its_name(tmp_path: Path
     done = downriver("capture", "sql", "revenue.sql", "--dialect", "postgres", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "revenue.sql 1 statements · postgres\n"
+        "revenue.sql 1 statement · postgres\n"
         "  mart.revenue.*     ← shop.orders.day    GROUP_BY inferred\n"
         "  mart.revenue.day   ← shop.orders.day    IDENTITY inferred\n"
         "  mart.revenue.total ← shop.orders.amount AGGREGATION inferred\n"

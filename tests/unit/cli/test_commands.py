@@ -292,7 +292,7 @@ def test_two_names_are_joined_listed_and_separated(tmp_path: Path) -> None:
     (tmp_path / "read.sql").write_text("create table daily as select id from lake.orders_clean")
     for name in ("write.sql", "read.sql"):
         assert downriver("capture", "sql", name, cwd=tmp_path).returncode == 0
-    assert "1 possible cuts" in downriver("cuts", cwd=tmp_path).stdout
+    assert "1 possible cut" in downriver("cuts", cwd=tmp_path).stdout
     (cut,) = json.loads(downriver("cuts", "--json", cwd=tmp_path).stdout)["cuts"]
     command = cut["command"].split()[1:]
     assert "are one dataset" in downriver(*command, cwd=tmp_path).stdout

@@ -66,6 +66,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert downriver("ingest", "events.json", cwd=folder).returncode == 0
     (folder / "changes.json").write_text(json.dumps([{"type": "table_drop", "dataset": RAW}]))
     (folder / "drop.sql").write_text(f'drop table "{RAW}"; select from {EVIL}')
+    columns = [{"name": COLUMN, "type": EVIL}]
+    contract = {"dataset": ORDERS, "columns": columns, "owner": EVIL, "freshness": "1d"}
+    (folder / "contract.yml").write_text(json.dumps(contract))
     code = folder / "code"
     code.mkdir()
     (code / "load.sql").write_text(f'insert into "mart{EVIL}" select "a{EVIL}" from "{RAW}"\n')
@@ -124,7 +127,38 @@ CASES = [
     ("capture", "scan", "code", "--dry-run"),
     ("capture", "scan", "code", "--dry-run", "--json"),
     ("capture", "dbt", f"missing{EVIL}"),
+    ("capture", "mlflow", f"sqlite:///missing{EVIL}/mlflow.db"),
+    ("capture", "delta", f"missing{EVIL}"),
+    ("check",),
+    ("check", "--json"),
+    ("check", "--expect", f"missing{EVIL}.yml"),
+    ("contracts", "check", "contract.yml", "--no-record"),
+    ("contracts", "check", "contract.yml", "--no-record", "--json"),
+    ("contracts", "apply", "contract.yml", "--dry-run"),
+    ("contracts", "check", f"missing{EVIL}.yml"),
+    ("schema", "history", ORDERS),
+    ("schema", "diff", ORDERS),
+    ("schema", "check", ORDERS, "--against", f"missing{EVIL}.avsc"),
+    ("quality", ORDERS),
+    ("quality", ORDERS, "--json"),
+    ("privacy", "report", f"{ORDERS}.{COLUMN}"),
+    ("privacy", "report", f"unknown{EVIL}"),
+    ("capture", "great-expectations", f"missing{EVIL}.json"),
+    ("integrations",),
+    ("integrations", "--json"),
+    ("versions", ORDERS),
+    ("versions", ORDERS, "--json"),
+    ("versions", f"unknown{EVIL}"),
+    ("diff", "--from", "2025-12-31"),
+    ("diff", "--from", "2025-12-31", "--json"),
+    ("evidence", ORDERS, "-o", "pack"),
+    ("evidence", "list", ORDERS),
+    ("evidence", "verify", f"missing{EVIL}"),
+    ("export", "neo4j", f"nonsense{EVIL}"),
+    ("import", "glue", f"missing{EVIL}.json"),
     ("audit", "verify"),
+    ("audit", "verify", "--against", f"missing{EVIL}"),
+    ("audit", "export"),
     ("audit", "log"),
     ("backup", f"missing{EVIL}/backup"),
     ("restore", f"missing{EVIL}"),

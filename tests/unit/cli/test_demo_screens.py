@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from downriver.cli.demo_screens import (
+from downriver.cli.demo.screens import (
     RelativeNames,
     join_traces,
     show_breakage,

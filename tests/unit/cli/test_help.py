@@ -35,6 +35,13 @@ def test_the_help_of_a_command_describes_every_option_in_a_sentence(target: str)
 
 
 @pytest.mark.parametrize("target", ENTRIES)
+def test_the_help_names_the_value_of_every_option(target: str) -> None:
+    options = [p for p in load_command(ENTRIES[target]).params if p.param_type_name == "option"]
+    valued = [p for p in options if not p.is_flag and "|" not in p.display_type(None)]
+    assert not [p.name for p in valued if p.metavar is None]
+
+
+@pytest.mark.parametrize("target", ENTRIES)
 def test_help_shows_no_type_of_python(
     target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,8 +52,8 @@ LIBRARIES: dict[str, set[str]] = {
 RECORD = """
 import atexit, json, sys
 atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))))
-from downriver.cli import main
-main()
+from downriver.cli import run_here
+run_here()
 """
 
 

@@ -40,6 +40,13 @@ def test_ingest_build_and_query(spark, tmp_path):
     assert "nothing" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
+    unknown = downriver("lake", "query", "SELECT * FROM gold_node", cwd=tmp_path)
+    assert unknown.returncode == 2
+    message = " ".join(unknown.stderr.split())
+    assert "no table 'gold_node'. Did you mean: gold_nodes" in message
+    assert "silver_runs" in message, "all tables are listed"
+    assert "JVM" not in message
+
 
 def test_status_without_a_lake_is_an_error(tmp_path):
     done = downriver("lake", "status", "--lake", "elsewhere", cwd=tmp_path)
@@ -73,6 +80,9 @@ def test_streamed_events_are_compared_published_and_cleaned(spark, tmp_path):
     cleaned = json.loads(downriver("lake", "clean", "--keep", "1", "--json", cwd=tmp_path).stdout)
     assert cleaned["versions"] == [1, 2, 3]
     assert len(cleaned["folders"]) == 1
+    reasons = [kept["reason"] for kept in cleaned["kept"]]
+    assert len(reasons) == 3
+    assert set(reasons) == {"used by version 4"}
     left = json.loads(downriver("lake", "status", "--json", cwd=tmp_path).stdout)
     assert (left["version"], left["events"]) == (4, 4)
 
@@ -85,6 +95,18 @@ def test_kafka_without_its_package_and_an_invalid_topic(spark, tmp_path):
     assert "kafka://host:9092/topic" in done.stderr
     done = downriver("lake", "stream", "kafka://h:1/t", "events.jsonl", cwd=tmp_path)
     assert "one topic" in done.stderr
+
+
+def test_settings_reach_spark(tmp_path):
+    sql = "SET spark.sql.shuffle.partitions"
+    (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\n")
+    downriver("lake", "ingest", "events.jsonl", cwd=tmp_path)
+    conf = ("--conf", "spark.sql.shuffle.partitions=7")
+    answer = json.loads(downriver("lake", "query", sql, *conf, "--json", cwd=tmp_path).stdout)
+    assert answer["rows"] == [["spark.sql.shuffle.partitions", "7"]]
+    wrong = downriver("lake", "build", "--conf", "memory", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "spark.executor.memory=4g" in wrong.stderr
 
 
 def test_delta_without_its_package(spark, tmp_path):

@@ -147,7 +147,7 @@ def test_certified_exits_with_1_while_a_path_has_a_gap(folder: Path) -> None:
         lineage.ingest([encode(dataset_event("mart", tagged("certified")))])
     done = downriver("certified", cwd=folder)
     assert done.returncode == 1
-    assert "load job: no event of this job names an input" in done.stdout
+    assert "load job: no event of this job contains an input" in done.stdout
     broken = json.loads(downriver("certified", "--json", cwd=folder).stdout)
     assert broken["integrity"]["percent"] == 0.0
 

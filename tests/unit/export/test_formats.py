@@ -167,7 +167,8 @@ class Recorded:
 def test_a_push_writes_every_node_and_edge_once(store):
     driver = Recorded()
     found = store.export.subgraph("gold/revenue", focus="total")
-    assert push_cypher(found, driver, "neo4j") == (len(found.nodes), len(found.edges))
+    piece = store.export.piece(found)
+    assert push_cypher(piece, driver, "neo4j") == (len(found.nodes), len(found.edges))
     rows = [row for query, given in driver.ran for row in given.get("rows", ())]
     assert {row["id"] for row in rows if "id" in row} == {node.id for node in found.nodes}
     edges = [row for row in rows if "source" in row]

@@ -85,8 +85,7 @@ def _run(program: Any, *arguments: str, cwd: Path) -> subprocess.CompletedProces
 
 
 def marked(node: TraceNode, *marks: str) -> TraceNode:
-    node.marks = list(marks)
-    return node
+    return msgspec.structs.replace(node, marks=list(marks))
 
 
 def test_mermaid_parses_every_name_we_can_think_of(parse: Parse) -> None:

@@ -55,7 +55,7 @@ def test_it_says_what_failed_since_when_and_what_upstream_changed_before(tmp_pat
     assert found.last_success == moment(18, 2.6)
     first = found.suspects[0]
     assert first.id.endswith(":raw")
-    assert "10 rows were written, where about 1,001 were expected (-99%)" in first.reasons[0]
+    assert "10 rows were written; about 1,001 were expected (-99%)" in first.reasons[0]
     assert first.owners == ["ingest-team"]
     assert found.owners_to_tell == ["bi-team"]
     assert "most likely cause" in found.summary
@@ -65,7 +65,7 @@ def test_it_says_what_failed_since_when_and_what_upstream_changed_before(tmp_pat
 def test_before_it_happened_nothing_was_wrong(tmp_path: Path) -> None:
     found = report(tmp_path, "mart", moment(18, 6), last_rows=10)
     assert (found.status, found.suspects) == ("healthy", [])
-    assert found.summary == "no findings here or upstream"
+    assert found.summary == "no findings for this entity or upstream of it"
 
 
 def test_a_column_suspects_what_its_value_comes_from_before_what_lies_beside(

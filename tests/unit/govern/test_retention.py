@@ -130,7 +130,7 @@ def test_prune_lists_what_is_old_and_protects_what_is_expected(tmp_path: Path) -
             "cert", "base", "gold", "quarterly", "report", "code", "planned",
         }  # fmt: skip
         reasons = {entity.id.rpartition(":")[2]: entity.reason for entity in plan.protected}
-        assert reasons["quarterly"].startswith("its rhythm: the longest time")
+        assert reasons["quarterly"].startswith("it runs rarely: its longest interval")
         assert reasons["base"] == "upstream of a certified dataset"
         assert downstream(lineage, "old") == {"gone", "unused"}
         done = lineage.retention.prune("90d")

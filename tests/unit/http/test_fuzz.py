@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.http.test_app import TestClient, run_event
 
+from downriver.govern.audit.checkpoints import sign_checkpoint
+from downriver.govern.signing_key import load_signing_key
 from downriver.http import build_app
 from downriver.http.app import ENDPOINTS
 from downriver.service import Lineage
@@ -21,6 +26,22 @@ if TYPE_CHECKING:
 METHODS = {e.path: e.method for e in ENDPOINTS if e.body is not None}
 BODY_ROUTES = list(METHODS)
 ROUTES = [*BODY_ROUTES, "/mcp"]
+
+
+def signed_checkpoints() -> Any:
+    """A valid checkpoint of another log, and the key that signed it."""
+    with tempfile.TemporaryDirectory() as folder:
+        key = load_signing_key(Path(folder) / "signing.key")
+    checkpoint = sign_checkpoint(1, bytes(32), "2026-01-01T00:00:00Z", key)
+    return {"checkpoints": [msgspec.to_builtins(checkpoint)], "key": key.public}
+
+
+CONTRACT = {
+    "dataset": "orders",
+    "columns": [{"name": "id", "type": "int"}],
+    "freshness": "1d",
+    "owner": "ana",
+}
 SAMPLES: dict[str, Any] = {
     "/api/v1/lineage": run_event("clean", ["raw"], ["orders"]),
     "/api/v1/lineage/batch": [run_event("clean", ["raw"], ["orders"])],
@@ -45,6 +66,17 @@ SAMPLES: dict[str, Any] = {
     "/v1/tags": {"entity": "orders", "tags": ["pii"], "remove": ["gold"]},
     "/v1/inventory": {"tables": ["orders", "returns"], "source": "a list"},
     "/v1/forget": {"entity": "raw", "reason": "wrong", "dry_run": True},
+    "/v1/evidence": {"dataset": "orders", "as_of": "2026-01-01T00:00:00Z"},
+    "/v1/contracts": {"contracts": [CONTRACT], "dry_run": True},
+    "/v1/contracts/check": {"contracts": [CONTRACT], "record": False},
+    "/v1/schema-check": {
+        "dataset": "orders",
+        "mode": "backward",
+        "schema": '{"type": "record", "name": "o", "fields": [{"name": "id", "type": "int"}]}',
+        "format": "avro",
+    },
+    "/v1/audit/checkpoints": {},
+    "/v1/audit/verification": signed_checkpoints(),
     "/v1/prune": {"older_than": "90d", "dry_run": True},
     "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
     "/v1/ask": {"question": "what feeds orders?", "history": []},
@@ -82,6 +114,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         # A key from the start: a route creates keys, and the next request then needs one.
         opened.headers["Authorization"] = f"Bearer {lineage.admin.create_key('fuzz', 'admin')}"
         opened.post("/api/v1/lineage", json=SAMPLES["/api/v1/lineage"])
+        fields = {"schema": {"fields": [{"name": "id", "type": "int"}]}}
+        orders = {"namespace": "db", "name": "orders", "facets": fields}
+        opened.post(
+            "/api/v1/lineage", json={"eventTime": "2026-01-01T00:00:00Z", "dataset": orders}
+        )
         yield opened
 
 

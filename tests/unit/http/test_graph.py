@@ -81,3 +81,29 @@ def test_the_role_of_a_key_is_returned(lineage, client):
         assert keyed.get("/v1/me").status_code == 401
         me = keyed.get("/v1/me", headers={"Authorization": f"Bearer {key}"}).json()
     assert (me["role"], me["key_id"], me["keys_required"]) == ("reader", "dashboard", True)
+
+
+def test_a_search_as_of_a_moment_finds_what_was_known_by_then(client):
+    later = {
+        **run_event("publish", ["daily"], ["orders_page"]),
+        "eventTime": "2030-01-01T00:00:00Z",
+    }
+    client.post("/api/v1/lineage", json=later)
+
+    def found(**asked):
+        return [hit["name"] for hit in client.get("/v1/search", params=asked).json()["hits"]]
+
+    assert found(text="orders") == ["orders", "orders_page"]
+    assert found(text="orders", as_of="2029-01-01T00:00:00Z") == ["orders"]
+    assert found(text="orders", as_of="2001-01-01T00:00:00Z") == []
+    assert client.get("/v1/search", params={"as_of": "soon"}).status_code == 400
+
+
+def test_an_entity_shows_the_tags_of_its_columns(client):
+    schema = {"schema": {"fields": [{"name": "email", "type": "text"}]}}
+    stated = {"namespace": "db", "name": "orders", "facets": schema}
+    event = {"eventTime": "2026-01-01T00:00:00Z", "dataset": stated}
+    client.post("/api/v1/lineage", json=event)
+    client.post("/v1/tags", json={"entity": "column:db:orders:email", "tags": ["pii"]})
+    columns = client.get("/v1/entity", params={"entity": "orders"}).json()["columns"]
+    assert [(column["name"], column["tags"]) for column in columns] == [("email", ["pii"])]

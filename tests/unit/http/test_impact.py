@@ -167,3 +167,55 @@ def test_a_diff_of_the_repository_is_previewed(tmp_path: Path) -> None:
             refused = client.post("/v1/preview", json={"diff": diff})
             assert refused.status_code == 400
             assert "models/stg.sql:1" in refused.json()["detail"]
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Iterator[TestClient]:
+    """A server where `report` reads `total` since March, and read `legacy` before."""
+    with Lineage.open(str(tmp_path)) as lineage:
+        estate = Estate(lineage)
+        estate.table("orders", {"total": "int", "legacy": "int"})
+        for month, column in (("01", "legacy"), ("03", "total")):
+            at = f"2026-{month}-01T00:00:00Z"
+            estate.job("report", ["orders"], ["daily"], columns={"x": [f"orders.{column}"]}, at=at)
+        estate.job("export", ["daily"], ["page"], at="2026-04-01T00:00:00Z")
+        with TestClient(build_app(lineage)) as client:
+            yield client
+
+
+@pytest.mark.parametrize(
+    ("as_of", "column", "affected"),
+    [
+        (None, "total", ["daily", "page"]),
+        (None, "legacy", []),
+        ("2026-02-01T00:00:00Z", "legacy", ["daily"]),
+        ("2026-02-01T00:00:00Z", "total", []),
+        ("2026-03-15T00:00:00Z", "total", ["daily"]),
+    ],
+)
+def test_the_impact_of_a_change_as_of_a_moment(
+    changed: TestClient, as_of: str | None, column: str, affected: list[str]
+) -> None:
+    change = {"type": "column_drop", "dataset": "orders", "column": column}
+    body = {"changes": [change], "as_of": as_of}
+    preview = changed.post("/v1/preview", json=body).json()
+    effects = preview["verdict"]["impact"]["effects"]
+    assert [name.rpartition(":")[2] for e in effects for name in e["writes"]] == affected
+    asked = {"entity_id": "orders", "change_type": "column_drop", "column": column, "as_of": as_of}
+    assert len(changed.post("/v1/impact", json=asked).json()["affected_entities"]) == len(affected)
+    report = {"asset_id": "orders", "proposed_changes": [change], "as_of": as_of}
+    answer = changed.post("/v1/lineage/impact", json=report).json()
+    assert answer["affected_count"] == len(affected)
+
+
+@pytest.mark.parametrize("as_of", ["2025-12-01T00:00:00Z", "soon"])
+def test_a_moment_without_the_dataset_is_refused(changed: TestClient, as_of: str) -> None:
+    change = {"type": "column_drop", "dataset": "orders", "column": "total"}
+    answer = changed.post("/v1/preview", json={"changes": [change], "as_of": as_of})
+    assert (answer.status_code, answer.json()["field"]) == (400, "as_of")
+
+
+def test_only_changes_are_judged_as_of_a_moment(changed: TestClient) -> None:
+    body = {"ddl": "drop table orders", "as_of": "2026-02-01T00:00:00Z"}
+    answer = changed.post("/v1/preview", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, "as_of")

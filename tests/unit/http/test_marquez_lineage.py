@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,8 +18,11 @@ from tests.openlineage import (
     source,
 )
 
+from downriver.graph.index.rendered_nodes import RenderedNode, RenderedNodes
 from downriver.http import build_app
+from downriver.http.marquez.lineage import render_lineage
 from downriver.service import Lineage
+from downriver.store.port import StoreState
 
 EARLIER, LATER = "2026-01-01T10:00:00Z", "2026-01-01T14:00:00Z"
 
@@ -149,6 +153,14 @@ class TestGraph:
     def test_an_unknown_node_is_not_found(self, client, lineage):
         answer = client.get("/api/v1/lineage", params={"nodeId": table("nowhere")})
         assert answer.status_code == 404
+
+    def test_an_answer_that_the_client_has_is_not_sent_again(self, client, lineage):
+        ingest(lineage, flow("clean", ["raw"], ["orders"]))
+        asked = {"url": "/api/v1/lineage", "params": {"nodeId": table("raw")}}
+        known = {"If-None-Match": client.get(**asked).headers["etag"]}
+        assert client.get(**asked, headers=known).status_code == 304
+        ingest(lineage, flow("report", ["orders"], ["mart"]))
+        assert client.get(**asked, headers=known).status_code == 200
 
 
 class TestDataset:
@@ -377,3 +389,80 @@ class TestLatestRun:
         assert (run["id"], run["state"]) == ("r2", "FAILED")
         inputs = [v["datasetVersionId"]["name"] for v in run["inputDatasetVersions"]]
         assert inputs == ["a"]
+
+
+def symlinks(*names: str):
+    return {"identifiers": [{"namespace": "s3://lake", "name": n, "type": "TABLE"} for n in names]}
+
+
+_CHANGES = {
+    "a schema in an event of the dataset": [dataset_event("b", {"schema": schema("z")}, LATER)],
+    "a facet in a late event": [dataset_event("b", {"documentation": {"description": "B"}})],
+    "another run": [run_event("load", "r2", "START", LATER)],
+    "a facet of an old run": [run_event("load", "r1", at=EARLIER, run_facets={"more": {"x": 1}})],
+    "another reader": [flow("report", ["b"], ["mart"], at=LATER)],
+    "another name": [dataset_event("b", {"symlinks": symlinks("tables/b")}, LATER)],
+    "something else": [flow("elsewhere", ["x"], ["y"])],
+}
+
+
+class TestKeptNodes:
+    @pytest.mark.parametrize("change", _CHANGES)
+    def test_an_answer_after_a_write_equals_that_of_a_new_process(self, lineage, change):
+        ingest(lineage, run_event("load", "r1", inputs=[dataset("a")], outputs=[dataset("b")]))
+        before = render_lineage(lineage, table("a"), 20)
+        assert render_lineage(lineage, table("a"), 20) == before
+        ingest(lineage, *_CHANGES[change])
+        with Lineage.open(lineage.store.url) as opened:
+            expected = render_lineage(opened, table("a"), 20)
+        assert render_lineage(lineage, table("a"), 20) == expected
+        assert (expected == before) == (change == "something else")
+
+    def test_many_random_writes(self, tmp_path):
+        chance = random.Random(18)
+        names = [f"t{number}" for number in range(6)]
+        with Lineage.open(str(tmp_path)) as lineage:
+            for step in range(40):
+                at = f"2026-01-{chance.randint(1, 28):02d}T10:00:00Z"
+                facets = {"schema": schema(*chance.sample("abc", chance.randint(1, 3)))}
+                if chance.random() < 0.1:
+                    facets["symlinks"] = symlinks(chance.choice(names))
+                event = run_event(
+                    chance.choice("xyz"),
+                    f"r{step}",
+                    at=at,
+                    inputs=[dataset(chance.choice(names))],
+                    outputs=[dataset(chance.choice(names), facets)],
+                )
+                ingest(lineage, dataset_event("t0"), event)
+                with Lineage.open(str(tmp_path)) as opened:
+                    expected = render_lineage(opened, table("t0"), 20)
+                assert render_lineage(lineage, table("t0"), 20) == expected
+
+    def test_a_symlink_that_was_asked_for_does_not_stay_in_later_answers(self, client, lineage):
+        linked = {"symlinks": symlinks("tables/b")}
+        ingest(lineage, run_event("load", inputs=[dataset("a")], outputs=[dataset("b", linked)]))
+        usual = graph(client, table("a"))
+        assert "dataset:s3://lake:tables/b" in graph(client, "dataset:s3://lake:tables/b")
+        assert graph(client, table("a")) == usual
+
+    def test_nodes_of_another_state_are_neither_returned_nor_kept(self):
+        first, second = StoreState(1, 1), StoreState(1, 2)
+        kept, node = RenderedNodes(), RenderedNode("job:a:b", b'"job:a:b"', b"{")
+        kept.refresh(first, None)
+        kept.add({7: node, 8: node}, first)
+        assert kept.find([7, 9], first) == {7: node}
+        kept.refresh(second, [8])
+        assert kept.find([7, 8], first) == {}
+        assert kept.find([7, 8], second) == {7: node}
+        kept.add({8: node}, first)
+        assert kept.find([8], second) == {}
+
+    def test_the_bytes_that_are_kept_are_limited(self):
+        state, kept = StoreState(1, 1), RenderedNodes(most_bytes=100)
+        kept.refresh(state, None)
+        kept.add({1: RenderedNode("", b"", bytes(60))}, state)
+        kept.add({2: RenderedNode("", b"", bytes(60))}, state)
+        assert [*kept.find([1, 2], state)] == [2]
+        kept.add({3: RenderedNode("", b"", bytes(101))}, state)
+        assert [*kept.find([1, 2, 3], state)] == [2]

@@ -13,7 +13,8 @@ import pytest
 from tests.server import free_port, wait_until_up
 from tests.unit.http.test_app import TestClient, run_event
 
-from downriver.http import build_app, request_log
+from downriver.http import build_app
+from downriver.http.server import request_log
 from downriver.service import Lineage
 
 DASHBOARD = Path(__file__).parents[3] / "docs" / "grafana" / "server.json"

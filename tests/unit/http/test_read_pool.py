@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from downriver.model.search import SearchPage
+    from downriver.model.views.search import SearchPage
 
 PATIENCE = 300  # seconds until a request that should have been answered counts as stuck
 SEARCHES = 50

@@ -12,7 +12,7 @@ from tests.server import serving
 from tests.unit.http.test_app import TestClient, run_event
 
 from downriver.http import build_app
-from downriver.http.security_headers import SECURITY_HEADERS
+from downriver.http.server.security_headers import SECURITY_HEADERS
 from downriver.http.web_files import WebFiles, parse_accept_encoding
 from downriver.service import Lineage
 

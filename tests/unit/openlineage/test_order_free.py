@@ -20,6 +20,7 @@ from downriver.model.facts import (
     EdgeKind,
     EdgeSeen,
     EventRef,
+    EvidenceRank,
     FacetSeen,
     Facts,
     NodeSeen,
@@ -251,7 +252,8 @@ def test_the_generated_events_do_collide():
 
 
 refs = st.builds(EventRef, st.integers(0, 3), st.binary(min_size=1, max_size=1))
-spans = st.builds(lambda a, b, seen: Span(min(a, b), max(a, b), seen), refs, refs, st.booleans())
+certainties = st.sampled_from(EvidenceRank)
+spans = st.builds(lambda a, b, sure: Span(min(a, b), max(a, b), sure), refs, refs, certainties)
 run_facts = st.builds(
     RunFact, st.sampled_from(RunState), st.integers(0, 3), st.none() | st.integers(0, 3), spans
 )

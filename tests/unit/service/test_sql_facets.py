@@ -6,7 +6,7 @@ import json
 
 import pytest
 from starlette.testclient import TestClient
-from tests.openlineage import JOBS, dataset, run_event
+from tests.openlineage import JOBS, dataset, encode, job_event, run_event
 
 from downriver.http import build_app
 from downriver.service import Lineage
@@ -52,6 +52,23 @@ def test_column_edges_are_inferred_and_name_the_event_as_evidence(client, lineag
     ]
     event = json.loads(lineage.trace.find_event(sums[0].last_event))
     assert event["job"]["name"] == "dag.task"
+
+
+def confidences(lineage: Lineage):
+    return {edge.confidence for edge in lineage.trace(f"job:{JOBS}:dag.task").edges}
+
+
+def test_table_edges_are_inferred_until_an_event_states_them(client, lineage):
+    client.post("/api/v1/lineage", json=task())
+    (edge,) = lineage.trace(f"job:{JOBS}:dag.task").edges
+    assert edge.confidence == "inferred"
+    event = json.loads(lineage.trace.find_event(edge.last_event))
+    assert event["job"]["facets"]["downriver_inferred"]["facet"] == "sql"
+    stated = {"namespace": JOBS, "name": "totals"}
+    lineage.session.ingest([encode(job_event("dag.task", outputs=[stated]))])
+    assert confidences(lineage) == {"declared"}
+    client.post("/api/v1/lineage", json=run_event("dag.task", "run-2", outputs=[stated]))
+    assert confidences(lineage) == {"exact"}
 
 
 def test_the_job_keeps_the_facets_of_its_producer(client, lineage):

@@ -46,10 +46,10 @@ _AND = re.compile(
 
 
 class Mention(NamedTuple):
-    """An entity named in a text: its id as people write it, and the confidence.
+    """An entity in a text: its short id, and the confidence.
 
     `phrase` is the whole phrase as one name. `marked`: the phrase can only be a name. `actor`: it
-    moves data and stores none.
+    moves data and does not store it.
     """
 
     text: str

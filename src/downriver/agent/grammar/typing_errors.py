@@ -60,7 +60,7 @@ _FORM = re.compile(r"(?<!\bto )\bform(?= \S*[_.:/`\"\[])")
 
 
 class Correction(NamedTuple):
-    """A word as written, and the word that is meant."""
+    """A misspelt word and its correction."""
 
     written: str
     meant: str
@@ -99,7 +99,7 @@ def _may_be_misspelt(word: str, at: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def meant_word(word: str) -> str | None:
-    """Return the known word that a misspelt one means; None if it is known, or close to none."""
+    """Return the correction of a misspelt word; None if it is known or similar to none."""
     if word in VOCABULARY or word in _RIGHT:
         return None
     if len(word) < 4:
@@ -120,7 +120,7 @@ _LONG = 8  # letters of a word that may have two errors
 
 @lru_cache(maxsize=1)
 def _words_by_part() -> dict[str, list[str]]:
-    """Return the known words by what is left of them without one or two letters."""
+    """Return the known words by their spelling without one or two letters."""
     words: dict[str, list[str]] = {}
     for word in VOCABULARY:
         for part in _shortened(word):

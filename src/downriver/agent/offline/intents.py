@@ -1,4 +1,4 @@
-"""What a message asks for."""
+"""The intent of a message."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class ColumnArgs(msgspec.Struct, kw_only=True):
     cursor: Cursor = None
 
 
-class ColumnAnswer(msgspec.Struct, kw_only=True):
+class ColumnAnswer(ToolAnswer, kw_only=True):
     """The derivations of a column, one for each job."""
 
     dataset: str
@@ -317,6 +317,9 @@ async def get_column_lineage(context: ToolContext, args: ColumnArgs) -> ColumnAn
         derivations=shown.items,
         total=len(found),
         next_cursor=shown.next_cursor,
+        complete=found.complete,
+        blind_spots=first_blind_spots(found.blind_spots),
+        blind_spot_count=len(found.blind_spots),
     )
 
 

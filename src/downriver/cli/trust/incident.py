@@ -1,4 +1,4 @@
-"""`downriver incident`: what is wrong with an entity."""
+"""`downriver incident`: failures of an entity, likely causes and affected entities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = {"failing": "bold red", "drifting": "yellow", "healthy": "green"}
 
 AtOption = Annotated[
     str | None,
-    typer.Option("--at", metavar="TIME", help="Report as of this time. By default it is now."),
+    typer.Option("--at", metavar="TIME", help="Report as of this time. Default: now."),
 ]
 
 
@@ -37,7 +37,7 @@ def incident(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report what is wrong with an entity: failures, likely causes, and affected entities."""
+    """Report the failures of a dataset, job or column, the likely causes and what is affected."""
     with Lineage.open(store, create=False) as lineage:
         report = lineage.govern.incident_report(entity, at)
     if json:

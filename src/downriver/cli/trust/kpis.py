@@ -1,4 +1,4 @@
-"""`downriver kpis`: figures of the whole graph."""
+"""`downriver kpis`: key figures of the whole graph."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ InventoryOption = Annotated[
         "--inventory",
         metavar="SOURCE",
         help="Measure coverage against the tables that exist: a file with names, dbt's "
-        "catalog.json, a database URL, or `spark`. Repeatable.",
+        "catalog.json, a database URL, or `spark`. May be repeated.",
     ),
 ]
 FailUnderOption = Annotated[
@@ -69,7 +69,7 @@ FailUnderOption = Annotated[
     typer.Option(
         "--fail-under",
         metavar="KPI=NUMBER",
-        help="Exit with 1 if a KPI is below a number: coverage=95. Repeatable.",
+        help="Exit with 1 if a KPI is below a number, as in coverage=95. May be repeated.",
     ),
 ]
 FailOverOption = Annotated[
@@ -77,7 +77,7 @@ FailOverOption = Annotated[
     typer.Option(
         "--fail-over",
         metavar="KPI=NUMBER",
-        help="Exit with 1 if a KPI is above a number: orphans=0. Repeatable.",
+        help="Exit with 1 if a KPI is above a number, as in orphans=0. May be repeated.",
     ),
 ]
 
@@ -88,15 +88,19 @@ def kpis(
     fail_over: FailOverOption = None,
     badge: Annotated[
         Path | None,
-        typer.Option("--badge", metavar="FILE", help="Write lineage coverage as an SVG badge."),
+        typer.Option(
+            "--badge",
+            metavar="FILE",
+            help="Also write the lineage coverage to this file as an SVG badge.",
+        ),
     ] = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags.
+    """Show key figures of the whole graph: coverage, blast radius, failures, freshness and tags.
 
-    The exit code is 1 if a figure is beyond --fail-under or --fail-over.
+    The exit code is 1 if a limit of --fail-under or --fail-over is violated.
     """
     limits = parse_limits(fail_under or (), fail_over or ())
     inventories = [_read_inventory(place) for place in inventory or ()]

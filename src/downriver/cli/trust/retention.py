@@ -1,4 +1,4 @@
-"""`downriver forget` and `prune`: remove from answers what is wrong, dropped or old."""
+"""`downriver forget` and `prune`: remove wrong, dropped or old entities from answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 50
 def forget(
     entity: EntityArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded in the log.")
+        str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
     ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Show the entity in answers again.")] = False,
     dry_run: DryRunOption = False,
@@ -31,7 +31,7 @@ def forget(
 ) -> None:
     """Remove a dataset, job or registered flow from answers.
 
-    Its events stay in the log. It comes back with the next event that mentions it.
+    Its events stay in the log. A later event that mentions it adds it to answers again.
     """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.retention.forget(
@@ -49,17 +49,20 @@ def prune(
     older_than: Annotated[
         str,
         typer.Option(
-            "--older-than", metavar="PERIOD", help="Remove what was last mentioned before: 90d."
+            "--older-than",
+            metavar="PERIOD",
+            help="Remove what no event has mentioned for this long, such as 90d.",
         ),
     ],
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove from answers what no event has mentioned for a long time.
+    """Remove from answers the datasets and jobs that no event has mentioned for a long time.
 
-    Certified paths, and jobs that run rarely, stay. What is removed is listed and recorded in the
-    log, and `forget --undo` restores it. Old resolved findings are deleted.
+    The upstream of certified datasets stays, and so do jobs that run rarely. The removed entities
+    are listed and recorded in the log, and `downriver forget --undo` restores them. Findings that
+    were resolved before that time are deleted.
     """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.retention.prune(older_than, by=find_author(Path.cwd()), done=not dry_run)
@@ -73,7 +76,7 @@ def _show(found: Pruned) -> None:
     verb = "removed" if found.done else "would be removed"
     out.print(f"{len(found.retired):,} {verb}, last mentioned before {found.before}")
     _list(found.retired)
-    out.print(f"{len(found.protected):,} as old but protected")
+    out.print(f"{len(found.protected):,} of the same age are protected")
     _list(found.protected, reasons=True)
     out.print(f"{found.resolved_findings:,} resolved findings {verb}")
 

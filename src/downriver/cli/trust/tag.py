@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 TagsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="TAG...", help="Tags such as certified, pii or domain=sales."),
+    typer.Argument(metavar="TAG", help="Tags such as certified, pii or domain=sales."),
 ]
 
 
@@ -40,13 +40,14 @@ def remove(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove tags from a dataset, column or job, also those that a producer sends."""
+    """Remove tags from a dataset, column or job, also tags that producers send."""
     _change([DeclaredTag(entity, parse_tag(tag), False) for tag in tags], dry_run, store, json)
 
 
 def apply(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A YAML file: entities with lists of tags.")
+        Path,
+        typer.Argument(metavar="FILE", help="A YAML file that maps entities to lists of tags."),
     ],
     dry_run: DryRunOption = False,
     store: StoreOption = None,
@@ -54,7 +55,8 @@ def apply(
 ) -> None:
     """Set the tags that a YAML file declares, and show what changes.
 
-    A second time, nothing changes. A tag with a minus sign is removed: -certified.
+    A tag with a minus sign is removed: -certified. A second call with the same file changes
+    nothing.
     """
     _change(read_tag_file(file), dry_run, store, json)
 

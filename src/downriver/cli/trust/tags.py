@@ -12,6 +12,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 TagArgument = Annotated[
     str,
-    typer.Argument(metavar="TAG", help="A tag as events contain it, such as pii or team:sales."),
+    typer.Argument(metavar="TAG", help="A tag, such as pii or team:sales."),
 ]
 
 
@@ -37,7 +38,7 @@ def tags(
 ) -> None:
     """Show which columns a tag reaches along column edges.
 
-    A tag propagates along copies and computations. Masking stops it.
+    A tag follows a value that is copied or transformed. Aggregation and masking stop it.
     """
     with Lineage.open(store, create=False) as lineage:
         reach = lineage.govern.tag_reach(tag)
@@ -58,19 +59,20 @@ def _tag_ids(reach: TagReach) -> Iterator[str]:
 def _show_tag(reach: TagReach, names: DisplayNames) -> None:
     names.print_heading()
     out.print(
-        f"{escape(reach.tag)} was set on {len(reach.tagged)} columns and "
-        f"{len(reach.datasets)} datasets"
+        f"{escape(reach.tag)} was set on {counted(len(reach.tagged), 'column')} and "
+        f"{counted(len(reach.datasets), 'dataset')}"
     )
     for full_id in (*reach.tagged, *reach.datasets):
         out.print(f"  {names[full_id]}")
     _show_columns("reached", reach.reached, names)
     _show_columns("masked before it reached", reach.stopped, names)
     if not reach.complete:
-        out.print(f"[yellow]incomplete:[/] {len(reach.blind_spots)} blind spots; --json lists them")
+        spots = counted(len(reach.blind_spots), "blind spot")
+        out.print(f"[yellow]incomplete:[/] {spots}; --json lists them")
 
 
 def _show_columns(label: str, columns: list[TaggedColumn], names: DisplayNames) -> None:
-    out.print(f"{label} {len(columns)} columns")
+    out.print(f"{label} {counted(len(columns), 'column')}")
     for column in columns:
         owners = f"  owned by {', '.join(column.owners)}" if column.owners else ""
         out.print(f"  {names[column.column]}{escape(owners)}")
@@ -85,7 +87,7 @@ def certified(
 ) -> None:
     """Check that the lineage upstream of every certified dataset is complete.
 
-    The exit code is 1 if it is not.
+    The exit code is 1 if it is incomplete for one of them.
     """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.govern.certified_paths()

@@ -1,4 +1,4 @@
-"""`downriver verdicts`: the history of the gate."""
+"""`downriver verdicts`: the recorded verdicts of the gate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from downriver.cli.output import JsonOption, StoreOption, escape, out, print_jso
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.verdict_history import RecordedVerdicts
+    from downriver.model.verdicts import RecordedVerdicts
 
 _COLOURS = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "bold red"}
 _CHANGES = 5
@@ -20,12 +20,18 @@ def verdicts(
     decision: Annotated[
         str | None,
         typer.Option(
-            "--decision", metavar="DECISION", help="Only APPROVED, CAUTION or BLOCKED verdicts."
+            "--decision",
+            metavar="DECISION",
+            help="List only verdicts with this decision: APPROVED, CAUTION or BLOCKED.",
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Only verdicts since a time, or such as 7d."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="List only verdicts since this time, or since a period ago (7d).",
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most N verdicts.")
@@ -33,7 +39,7 @@ def verdicts(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the verdicts of the gate: what was to change, the decision, and how far it reaches."""
+    """List the recorded verdicts of the gate: the changes, the decision, the affected consumers."""
     with Lineage.open(store, create=False) as lineage:
         found = lineage.govern.verdicts(decision=decision, since=since, limit=limit)
     if json:

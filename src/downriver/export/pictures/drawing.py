@@ -16,7 +16,7 @@ Titles: TypeAlias = dict[Owner, str]
 
 
 class DrawnLine(NamedTuple):
-    """What is drawn between two nodes: all edges of one look, with their words and evidence."""
+    """A line between two nodes: all edges with the same look, with their labels and evidence."""
 
     source: str
     target: str
@@ -28,7 +28,7 @@ class DrawnLine(NamedTuple):
 
     @property
     def solid(self) -> bool:
-        """Tell a plain line from a dashed or dotted one."""
+        """Whether the line is solid, not dashed or dotted."""
         return not (self.indirect or self.stale)
 
 
@@ -126,11 +126,11 @@ def _note(trace: Trace) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many there are: `1 node`, `2 nodes`."""
+    """Return a count in words: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-# What a node may be marked as, the one that shows first.
+# The marks of a node. The first one that applies is shown.
 MARKS = ("broken", "removed", "added", "pii", "certified")
 
 

@@ -258,7 +258,7 @@ def _stack(
 
 
 def _wishes(links: Iterable[Link]) -> tuple[_Wishes, _Wishes]:
-    """Tell where each slot's neighbours want it: those in earlier layers, those in later ones."""
+    """Return the neighbours of each slot with their weights, in earlier and in later layers."""
     before: defaultdict[Slot, list[tuple[Slot, float]]] = defaultdict(list)
     after: defaultdict[Slot, list[tuple[Slot, float]]] = defaultdict(list)
     for source, source_offset, target, target_offset in links:

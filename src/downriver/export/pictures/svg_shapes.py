@@ -94,8 +94,8 @@ class NodeCard:
 
     @property
     def key(self) -> str:
-        """What the layout knows the card by."""
-        # `repr` keeps names apart whatever they hold.
+        """The key of the card in the layout."""
+        # `repr` keeps names with any characters distinct.
         first = self.nodes[0]
         return f"table {owner_of(first)!r}" if self.table else f"node {first.id}"
 
@@ -251,7 +251,7 @@ def label_width(label: str) -> float:
 
 def _label_points(way: list[Point], lean: int, width: float) -> list[Point]:
     """List where to centre a label, best first."""
-    # Lines gather at a busy node: write where this one is still apart from the others.
+    # Lines meet at a node with many edges, so place the label where this line is apart.
     start, end = way[-2:] if lean > 0 else way[:2]
     if start[0] == end[0]:
         x, y = _point(start, end, 0.5)

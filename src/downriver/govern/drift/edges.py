@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.series import DriftLimits
     from downriver.model.facts import EventRef, Span
     from downriver.model.ids import DatasetId, JobId
-    from downriver.store.catalog.facets import FacetVersion, JobRun
+    from downriver.store.catalog.history import FacetVersion, JobRun
 
 _VERBS = {"reads": ("now reads", "no longer reads"), "writes": ("now writes", "no longer writes")}
 _FEW = 3
@@ -25,7 +25,7 @@ _LISTED = 20
 
 
 class JobEdge(NamedTuple):
-    """One side of a job: what it reads or what it writes."""
+    """One side of a job: its inputs or its outputs."""
 
     verb: str  # reads or writes
     dataset: DatasetId
@@ -70,7 +70,7 @@ def _appeared(
     if not others or (edge.span.observed and len(before) < needed):
         return None
     run = next((r for r in done if r.began_at <= first.at <= r.state_at), None)
-    times = f", which it did not in {len(before)} runs before" if before else ""
+    times = f", which did not occur in the {len(before)} runs before" if before else ""
     message = f"{_VERBS[edge.verb][0]} {edge.dataset}{times}"
     return first.at, _finding(FindingKind.EDGE_APPEARED, job, edge, message, first, run)
 
@@ -149,10 +149,13 @@ def find_claim_drift(
         (FindingKind.EDGE_VANISHED, before - alive),
     ):
         there = kind is FindingKind.EDGE_APPEARED
-        told = sorted(edge for edge in found if edge[0] in stayed)
-        if told:
-            holds = [all((edge in edges[v.digest]) == there for edge in told) for v in turn.between]
-            yield _claimed(kind, job, dataset, told, began_at_event(turn, holds))
+        stable_edges = sorted(edge for edge in found if edge[0] in stayed)
+        if stable_edges:
+            holds = [
+                all((edge in edges[v.digest]) == there for edge in stable_edges)
+                for v in turn.between
+            ]
+            yield _claimed(kind, job, dataset, stable_edges, began_at_event(turn, holds))
 
 
 def _column_edges(version: FacetVersion, dataset: DatasetId) -> frozenset[tuple[str, str]]:
@@ -174,7 +177,7 @@ def _claimed(
     appeared = kind is FindingKind.EDGE_APPEARED
     at = render_time(since.at)
     column, source = edges[0]
-    more = f", and {len(edges) - 1} more such" if len(edges) > 1 else ""
+    more = f", and {len(edges) - 1} more" if len(edges) > 1 else ""
     return Finding(
         kind=kind,
         entity=str(dataset),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
     from downriver.model.governance import Finding
     from downriver.store import CatalogReader
-    from downriver.store.catalog.facets import FacetVersion, JobRun
+    from downriver.store.catalog.history import FacetVersion, JobRun
 
 _MEASURES = 2000  # the last facets of a dataset that are looked at
 _RUNS = 300
@@ -84,7 +84,7 @@ class Inspector:
         yield from measured.findings(self._limits, self._now, old_failures=self._old_failures)
 
     def _claims_on(self, names: list[int]) -> dict[int, list[FacetVersion]]:
-        """Return what each job has said of the columns of a dataset, under any of its names."""
+        """Return the column lineage of a dataset by each job, under any of its names."""
         edges = self._nodes.flow.ends.entering.of(np.array(names, np.int32))
         found: dict[int, list[FacetVersion]] = {}
         for job in sorted({0, *self._nodes.jobs(edges).tolist()}):
@@ -127,7 +127,7 @@ class Inspector:
     def _until_now(self, span: Span) -> Span:
         if span.last.at <= self._now:
             return span
-        return Span(span.first, EventRef(self._now, span.last.digest), span.observed)
+        return Span(span.first, EventRef(self._now, span.last.digest), span.certainty)
 
     def _begun(self, runs: list[JobRun]) -> list[JobRun]:
         begun = [run for run in runs if run.began_at <= self._now]

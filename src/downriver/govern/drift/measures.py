@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.series import DriftLimits, SeriesLimits
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
-    from downriver.store.catalog.facets import DatasetMeasure
+    from downriver.store.catalog.history import DatasetMeasure
 
 
 class SeriesKey(NamedTuple):
@@ -127,7 +127,7 @@ _FAILED_WITH = {"warn": Severity.INFO, "warning": Severity.INFO}
 
 
 class DatasetMeasures:
-    """All that was measured of one dataset; `names` tells what jobs are called."""
+    """All measurements of one dataset. `names` has the names of jobs."""
 
     def __init__(
         self, dataset: DatasetId, measures: list[DatasetMeasure], names: Callable[[int], str | None]
@@ -139,9 +139,9 @@ class DatasetMeasures:
     def findings(
         self, limits: DriftLimits, now: int, *, old_failures: bool = False
     ) -> Iterator[Finding]:
-        """Yield what is out of the ordinary; what was last measured long ago is no news.
+        """Yield the values that differ from their history. Old series are skipped.
 
-        `old_failures`: a failed check counts until it has a later result, whatever its age.
+        `old_failures`: a failed check counts until it has a later result, however old it is.
         """
         oldest = now - int(limits.lateness.give_up_days * DAY)
         shifts = list(self._shifts(limits, oldest))
@@ -173,8 +173,8 @@ class DatasetMeasures:
             key,
             shift,
             Severity.CRITICAL if empty else Severity.WARNING,
-            f"{_count(shift.point.value)} rows were {_ROLES[key.role]}, "
-            f"where about {_count(shift.expected)} were expected ({_change(shift)})",
+            f"{_count(shift.point.value)} rows were {_ROLES[key.role]}; "
+            f"about {_count(shift.expected)} were expected ({_change(shift)})",
             state="empty" if empty else shift.direction,
             shown=_count,
         )
@@ -185,8 +185,8 @@ class DatasetMeasures:
             key,
             shift,
             Severity.WARNING,
-            f"{shift.point.value:.1%} of {key.column} is null, "
-            f"where about {shift.expected:.1%} was expected",
+            f"{shift.point.value:.1%} of {key.column} is null; "
+            f"about {shift.expected:.1%} was expected",
             state=shift.direction,
             shown=lambda value: f"{value:.1%}",
         )
@@ -199,8 +199,8 @@ class DatasetMeasures:
             shift,
             Severity.WARNING,
             f"the values of {key.column} have shifted: its {_WORDS.get(key.metric, key.metric)} is "
-            f"{_figure(shift.point.value)}, where about {_figure(shift.expected)} was expected",
-            state="",  # another quantile that follows is no news
+            f"{_figure(shift.point.value)}; about {_figure(shift.expected)} was expected",
+            state="",  # a second quantile that shifts does not change the finding
             shown=_figure,
         )
         others = [(k, s) for k, s in found if k != key]
@@ -250,20 +250,20 @@ class DatasetMeasures:
         )
 
     def _of_check(self, check: QualityCheck) -> Finding:
-        told = check.assertion
-        column = f" on {told.column}" if told.column else ""
-        got = f": {told.actual}" if told.actual else ""
+        result = check.assertion
+        column = f" on {result.column}" if result.column else ""
+        got = f": {result.actual}" if result.actual else ""
         return Finding(
             kind=FindingKind.QUALITY_FAILED,
             entity=str(self._dataset),
             subject=" ".join(
-                filter(None, (told.column or "", told.assertion, self._by(check.job)))
+                filter(None, (result.column or "", result.assertion, self._by(check.job)))
             ),
-            severity=_FAILED_WITH.get((told.severity or "").lower(), Severity.WARNING),
-            message=f"the check {told.assertion}{column} fails{got}",
+            severity=_FAILED_WITH.get((result.severity or "").lower(), Severity.WARNING),
+            message=f"the check {result.assertion}{column} fails{got}",
             first_seen=render_time(check.since.at),
-            expected=told.expected,
-            actual=told.actual,
+            expected=result.expected,
+            actual=result.actual,
             evidence=[
                 Evidence(
                     event=ref.digest.hex(),
@@ -288,7 +288,7 @@ def _judged_by(
         return limits.nulls, RATE
     if key.metric == "distinct":
         return limits.distribution, _VALUE._replace(floor=0.005)
-    # Figures of any size: what is noise for sure is a share of what they usually are.
+    # Values can have any size, so the minimum change is a share of the usual value.
     usual = sorted(abs(p.value) for p in points)[len(points) // 2]
     return limits.distribution, _VALUE._replace(floor=max(0.01 * usual, 1e-9))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from downriver.govern.drift.series import LatenessLimits
     from downriver.model.ids import JobId
-    from downriver.store.catalog.facets import JobRun
+    from downriver.store.catalog.history import JobRun
 
 _MACROS = {
     "@hourly": "0 * * * *",
@@ -109,7 +109,7 @@ class DueTime(NamedTuple):
 
 
 def next_due(starts: Sequence[int], limits: LatenessLimits) -> DueTime | None:
-    """Return when the next run is due by the rhythm of the job, None when it has none."""
+    """Return when the next run is due by the rhythm of the job, or None if it has no rhythm."""
     turns = _without_retries(sorted(set(starts)))
     if len(turns) < max(limits.min_runs, 3):
         return None
@@ -171,8 +171,10 @@ class _Pattern:
             by_key[self._key(at)].append(gap)
         self._usual = {key: median(of) for key, of in by_key.items() if len(of) >= _SEEN}
         self._longest = max(gap for _, gap in gaps)
-        told = [(gap, self._usual[k]) for at, gap in gaps if (k := self._key(at)) in self._usual]
-        kept = [abs(gap - usual) for gap, usual in told if abs(gap - usual) <= _NEAR * usual]
+        known_gaps = [
+            (gap, self._usual[k]) for at, gap in gaps if (k := self._key(at)) in self._usual
+        ]
+        kept = [abs(gap - usual) for gap, usual in known_gaps if abs(gap - usual) <= _NEAR * usual]
         # A gap without a rule counts against the pattern, which must explain all gaps.
         self.share = len(kept) / len(gaps)
         self.spread = _NORMAL * median(kept) if kept else 0.0
@@ -315,11 +317,11 @@ def _late(
         kind=FindingKind.RUN_LATE,
         entity=str(history.job),
         severity=Severity.CRITICAL if missed else Severity.WARNING,
-        message=f"{word}: due {render_time(due.at)} by {due.why}, "
-        f"and the last one began {render_time(last.began_at)}",
+        message=f"{word}: it was due {render_time(due.at)} ({due.why}); "
+        f"the last run began {render_time(last.began_at)}",
         first_seen=render_time(allowed),
         state=state,
         expected=render_time(due.at),
-        why=[f"it may be {render_gap(due.tolerance)} late"],
+        why=[f"a delay of {render_gap(due.tolerance)} is tolerated"],
         evidence=[_evidence(history.job, last)],
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.series import DriftLimits
     from downriver.model.ids import DatasetId
     from downriver.openlineage.facets.dataset import SchemaColumn
-    from downriver.store.catalog.facets import FacetVersion
+    from downriver.store.catalog.history import FacetVersion
 
 
 class VersionChange(NamedTuple):
@@ -88,7 +88,7 @@ class ColumnRenameGuess(NamedTuple):
 
 
 class SchemaPair(NamedTuple):
-    """Two schemas, and what is known of the sources of their columns."""
+    """Two schemas, and the known sources of their columns."""
 
     before: Sequence[SchemaColumn]
     now: Sequence[SchemaColumn]
@@ -110,10 +110,10 @@ def find_renames(
 
 
 def _compare(old: str, new: str, sides: SchemaPair) -> ColumnRenameGuess:
-    """Add up what speaks for one column having become the other.
+    """Add up the evidence that one column was renamed to the other.
 
-    Where lineage says what both are made of, that weighs most. A name, a type or a place alone
-    is never enough.
+    Equal sources in the lineage have the most weight. A name, a type or a position alone is never
+    enough.
     """
     score, why = 0.0, []
     for points, reason in (
@@ -166,7 +166,7 @@ def _by_type(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
 def _by_place(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
     """Look at the neighbours, not the number: a column added above moves all below it."""
     if _neighbours(sides.before, old) & _neighbours(sides.now, new):
-        return 0.2, "it stands between the same columns"
+        return 0.2, "its neighbouring columns are the same"
     return 0.0, ""
 
 
@@ -192,7 +192,7 @@ def _find_column(columns: Sequence[SchemaColumn], name: str) -> SchemaColumn | N
 
 
 class SchemaHistory(NamedTuple):
-    """Every schema a dataset had, and what was said of the sources of its columns."""
+    """Every schema of a dataset, and the column lineage of each version."""
 
     dataset: DatasetId
     versions: list[FacetVersion]
@@ -202,7 +202,7 @@ class SchemaHistory(NamedTuple):
 def find_schema_drift(
     schemas: SchemaHistory, limits: DriftLimits, settled_at: int
 ) -> list[Finding]:
-    """Return how the columns of a dataset differ from what was normal."""
+    """Return how the columns of a dataset differ from the baseline."""
     turn = find_version_change(merge_bodies(schemas.versions), settled_at)
     return [] if turn is None else list(_SchemaDrift(schemas, turn).findings(limits))
 
@@ -235,7 +235,7 @@ class _SchemaDrift:
     def _sides(self) -> SchemaPair:
         first = self._turn.now.span.first
         old = [v for v in self._schemas.claims if v.span.first < first]
-        # What is told in the same event as the new schema speaks of it.
+        # Column lineage in the same event as the new schema describes that schema.
         new = [v for v in self._schemas.claims if v.span.last >= first]
         return SchemaPair(
             self._before,
@@ -256,7 +256,8 @@ class _SchemaDrift:
             FindingKind.COLUMN_RENAMED,
             rename.old,
             Severity.WARNING,
-            f"column {rename.old} seems to be {rename.new} now ({rename.certainty:.0%} sure)",
+            f"column {rename.old} was probably renamed to {rename.new} "
+            f"({rename.certainty:.0%} certain)",
             since,
             state=rename.new,
             expected=rename.old,
@@ -271,7 +272,7 @@ class _SchemaDrift:
             FindingKind.COLUMN_DROPPED,
             path,
             Severity.WARNING,
-            f"column {path}{_of_type(kind)} is gone",
+            f"column {path}{_of_type(kind)} was dropped",
             self._since(lambda c: not _has(c, path)),
         )
 
@@ -281,7 +282,7 @@ class _SchemaDrift:
             FindingKind.COLUMN_ADDED,
             path,
             Severity.INFO,
-            f"column {path}{_of_type(kind)} is new",
+            f"column {path}{_of_type(kind)} was added",
             self._since(lambda c: _has(c, path)),
         )
 
@@ -291,7 +292,7 @@ class _SchemaDrift:
             FindingKind.COLUMN_RETYPED,
             path,
             Severity.WARNING,
-            f"column {path} was {before} and is now {now}",
+            f"column {path} changed its type from {before} to {now}",
             self._since(lambda c: any(x.path == path and x.type == now for x in c)),
             state=now,
             expected=before,

@@ -71,7 +71,7 @@ DAY = 86_400_000_000
 # What makes the median absolute deviation, and that of nine in ten, a standard deviation.
 _OF_HALF, _OF_NINE_IN_TEN = 1.4826, 1 / 1.645
 _CENTRE_ERROR = 1.57  # variance of a median of n, in n-ths of the variance of a value
-_SEASON_DAYS = 3  # a weekday or hour speaks for itself once it was seen on so many days
+_SEASON_DAYS = 3  # a weekday or hour has its own baseline after this many days
 _SEASON_GAIN = 0.8  # and only where it leaves this share of the deviation, or less
 _TREND_POINTS = 14
 _TREND_GAIN = 0.9

@@ -108,9 +108,9 @@ def _slack_text(text: str) -> str:
 def summarise(alerts: Sequence[Alert]) -> str:
     """Return a summary of a batch of alerts in one line."""
     counts = Counter(alert.event for alert in alerts)
-    told = ", ".join(f"{counts[event]} {event}" for event in ALERT_EVENTS if counts[event])
+    counted = ", ".join(f"{counts[event]} {event}" for event in ALERT_EVENTS if counts[event])
     first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))
-    line = f"{told}: {first.finding.entity} {first.finding.message}"
+    line = f"{counted}: {first.finding.entity} {first.finding.message}"
     return escape_line(" ".join(line.split()))[:_SUBJECT]
 
 

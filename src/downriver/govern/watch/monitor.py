@@ -68,7 +68,7 @@ def explain_resolution(finding: Finding, now: int, limits: DriftLimits) -> str:
 
 
 class FindingRecorder:
-    """The news of one moment. `since`: only of what began then or later is anyone told."""
+    """The changes of findings in one check. `since`: alerts are sent only for later findings."""
 
     def __init__(
         self, watch: WatchConfig, channels: Mapping[str, AnyChannel], now: int, since: int | None
@@ -153,8 +153,10 @@ class MonitorRound(msgspec.Struct, kw_only=True):
     @classmethod
     def of(cls, alerts: list[Alert], at: str, inspected: int) -> MonitorRound:
         """Return the round of these alerts."""
-        told = {event: [a.finding for a in alerts if a.event == event] for event in ALERT_EVENTS}
-        return cls(at=at, inspected=inspected, **told)
+        by_event = {
+            event: [a.finding for a in alerts if a.event == event] for event in ALERT_EVENTS
+        }
+        return cls(at=at, inspected=inspected, **by_event)
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the alerts, resolved findings last."""
@@ -172,7 +174,7 @@ class _Progress(msgspec.Struct):
 
 
 class Monitor:
-    """Looks at one store, again and again. Everything it must remember is in the store."""
+    """Checks one store repeatedly. All of its state is in the store."""
 
     def __init__(
         self,
@@ -192,7 +194,7 @@ class Monitor:
         self._generation = 0
 
     def look(self, now: int, since: int | None = None) -> MonitorRound:
-        """Inspect what changed since the last look; tell of what began at `since` or later."""
+        """Check the entities that changed since the last check. Report findings from `since` on."""
         with self._reading() as view:
             progress, nodes = self._to_inspect(view, now)
         news = FindingRecorder(self._watch, self._channels, now, since)

@@ -38,7 +38,7 @@ _THREADS = 4
 
 
 class Principal(NamedTuple):
-    """Who sends a request: a key or token with its role and namespaces, or nobody (no keys)."""
+    """The sender of a request: a key or token with its role and namespaces, or none."""
 
     id: str
     role: KeyRole
@@ -67,7 +67,7 @@ class AccessControl:
         self._keyed = False
         self._cached_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
-        self._threads = CapacityLimiter(_THREADS)  # its own: a check never waits for an answer
+        self._threads = CapacityLimiter(_THREADS)  # apart from the threads of answers
 
     async def admit(self, request: Request, endpoint: Endpoint) -> Principal | None:
         """Return who sends a request that may be answered, else raise; None for open routes."""

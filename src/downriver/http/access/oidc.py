@@ -176,7 +176,7 @@ class IssuerKeys:
     def find(self, key_id: str | None, algorithm: str) -> Any:
         """Return the key that a token names, or raise."""
         key = self._find(key_id, algorithm)
-        # An unknown key may be a new one. A token with a known key waits for no request.
+        # An unknown key may be a new one. A token with a known key needs no request.
         if key is None or time.monotonic() - self._read_at > _FRESH_SECONDS:
             self._refresh(wait=key is None)
             key = self._find(key_id, algorithm)
@@ -220,7 +220,7 @@ class IssuerKeys:
             raise ValueError(f"its jwks_uri {url!r} is not an https:// URL")
         listed = _fetch(url).get("keys")
         if not isinstance(listed, list):
-            raise ValueError("its list of keys is not one")
+            raise ValueError("its list of keys is not valid")
         return _parse_keys(listed[:_MOST_KEYS])
 
 
@@ -234,7 +234,7 @@ def _parse_keys(listed: list[Any]) -> list[Any]:
         try:
             key = jwt.PyJWK(stated)
         except jwt.PyJWTError as exc:
-            log.warning("a key of the OIDC issuer is not understood: %s", exc)
+            log.warning("a key of the OIDC issuer is not supported: %s", exc)
             continue
         if key.algorithm_name in ALGORITHMS:
             keys.append(key)

@@ -22,7 +22,7 @@ PRINCIPAL = "downriver.principal"  # in the scope of a request: who sends it
 log = logging.getLogger("downriver")
 
 _INTERVAL = 1.0  # seconds between two writes
-_MOST_DIFFERENT = 1_000  # refusals that wait; of further ones only the number is kept
+_MOST_DIFFERENT = 1_000  # refusals in memory; further ones are only counted
 
 
 class RefusalLog:
@@ -46,7 +46,7 @@ class RefusalLog:
             self._writing = asyncio.get_running_loop().create_task(self._write_soon())
 
     def write(self) -> None:
-        """Write what was counted so far."""
+        """Write the refusals that were counted so far."""
         with self._lock:
             acts, self._waiting = list(self._waiting.values()), {}
         if not acts:

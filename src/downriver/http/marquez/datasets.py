@@ -12,7 +12,7 @@ from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.graph import Entity
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.marquez.graph_facts import GraphFacts, RunFacts
-from downriver.http.marquez.lineage import GraphNodes
+from downriver.http.marquez.graph_nodes import GraphNodes
 from downriver.http.marquez.parameters import PAGE, ListPage, read_page
 from downriver.http.marquez.records import MarquezField, MarquezVersion
 from downriver.http.marquez.runs import describe_runs
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.http.marquez.records import RunData
     from downriver.service import Lineage
-    from downriver.store.catalog.facets import FacetVersion
+    from downriver.store.catalog.history import FacetVersion
 
 
 async def list_marquez_datasets(request: Request) -> Response:

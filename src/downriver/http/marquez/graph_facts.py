@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JobDataset(NamedTuple):
-    """A dataset that a job reads or writes, and when events said so first and last."""
+    """A dataset that a job reads or writes, with the first and last time of this edge."""
 
     number: int
     first_at: int
@@ -44,7 +44,7 @@ class GraphFacts:
         names = graph.identities.display_names(every.tolist(), reader, as_sent=True)
         self.names: dict[int, NodeId] = {number: name.id for number, name in names.items()}
         if asked is not None:  # a client looks for the id that it asked for
-            self.names[graph.identities.canonical(asked.node)] = _node_of(asked)
+            self.names[graph.identities.canonical(asked.node)] = node_of(asked)
         members, places = graph.identities.every_name(every)
         self._members: defaultdict[int, list[int]] = defaultdict(list)
         for member, place in zip(members.tolist(), places.tolist(), strict=True):
@@ -98,7 +98,8 @@ class RunFacts:
             self.facets[facet.run].append(facet)
 
 
-def _node_of(entity: Entity) -> NodeId:
+def node_of(entity: Entity) -> NodeId:
+    """Return the dataset or job that was asked for; for a column its dataset."""
     return entity.id.dataset if isinstance(entity.id, ColumnId) else entity.id
 
 

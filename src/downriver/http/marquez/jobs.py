@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.marquez.graph_facts import GraphFacts, RunFacts
-from downriver.http.marquez.lineage import GraphNodes
+from downriver.http.marquez.graph_nodes import GraphNodes
 from downriver.http.marquez.parameters import PAGE, ListPage, read_page
 from downriver.http.marquez.records import MarquezName, MarquezVersion
 from downriver.http.marquez.runs import describe_runs

@@ -1,90 +1,44 @@
-"""`GET /api/v1/lineage`: the graph around a dataset or a job."""
+"""`GET /api/v1/lineage`: the graph around a dataset or a job.
+
+An answer is joined from the JSON of its nodes. The snapshot keeps the JSON of each node until an
+event mentions the node or a neighbour, so that an answer renders only what changed since the last.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import numpy as np
+from starlette.responses import Response
 
-from downriver.graph.walk.neighbourhood import find_neighbourhood
+from downriver.graph.index.rendered_nodes import RenderedNode
+from downriver.graph.walk.neighbourhood import find_neighbourhood, find_neighbours
 from downriver.http.endpoint import NAMED, Endpoint, answers
-from downriver.http.marquez.graph_facts import GraphFacts, RunFacts
-from downriver.http.marquez.records import (
-    DatasetData,
-    JobData,
-    LineageGraph,
-    MarquezEdge,
-    MarquezField,
-    MarquezName,
-    MarquezNode,
-    MarquezVersion,
-    RunData,
-    RunDatasetVersion,
-)
-from downriver.http.marquez.versions import dataset_version, job_version, node_uuid
-from downriver.http.request import context_of, json_response, query_number, query_text, run_read
-from downriver.model.facts import FacetRole, RunState
+from downriver.http.marquez.graph_facts import GraphFacts, RunFacts, node_of
+from downriver.http.marquez.graph_nodes import GraphNodes
+from downriver.http.marquez.records import LineageGraph
+from downriver.http.request import context_of, query_number, query_text, run_read
 from downriver.model.ids import JobId
-from downriver.openlineage.facets.custom import (
-    RECORD,
-    RUN_ARGUMENTS,
-    parse_record,
-    parse_run_arguments,
-)
-from downriver.openlineage.facets.dataset import (
-    DATA_SOURCE,
-    LIFECYCLE,
-    SCHEMA,
-    parse_data_source_name,
-    parse_lifecycle,
-    schema_columns,
-)
-from downriver.openlineage.facets.description import (
-    DOCUMENTATION,
-    TAGS,
-    Tags,
-    parse_description,
-    parse_tags,
-)
-from downriver.openlineage.facets.job import (
-    JOB_TYPE,
-    NOMINAL_TIME,
-    PARENT,
-    SOURCE_CODE_LOCATION,
-    parse_job_type,
-    parse_nominal_time,
-    parse_parent_run,
-    parse_source_code_location,
-)
-from downriver.openlineage.wire import render_time
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from starlette.requests import Request
-    from starlette.responses import Response
 
-    from downriver.http.marquez.graph_facts import JobDataset
-    from downriver.openlineage.facets.job import NominalTimeFacet, ParentRun
+    from downriver.graph import CatalogSnapshot, Entity
+    from downriver.graph.walk.neighbourhood import Neighbourhood
     from downriver.service import Lineage
-    from downriver.store import Run
-    from downriver.store.catalog.run_history import RunFacet
 
 OMITTED = "Downriver-Omitted"  # a response header: how many nodes the answer omits
 _DEFAULT_DEPTH = 20
 _MOST_NODES = 10_000
-NO_TAGS = Tags(frozenset(), {})
-RUN_STATES = {
-    RunState.OTHER: "RUNNING",
-    RunState.START: "RUNNING",
-    RunState.RUNNING: "RUNNING",
-    RunState.COMPLETE: "COMPLETED",
-    RunState.ABORT: "ABORTED",
-    RunState.FAIL: "FAILED",
-}
+
+
+class RenderedGraph(NamedTuple):
+    """A `LineageGraph` as JSON, and how many nodes it omits."""
+
+    json: bytes
+    omitted: int
 
 
 async def get_lineage(request: Request) -> Response:
@@ -92,13 +46,12 @@ async def get_lineage(request: Request) -> Response:
     node_id = query_text(request, "nodeId")
     depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
     lineage = context_of(request).lineage
-    found = await run_read(request, lineage_graph, lineage, node_id, depth)
-    response = json_response(found)
-    response.headers[OMITTED] = str(found.omitted_count)
-    return response
+    graph = await run_read(request, render_lineage, lineage, node_id, depth)
+    headers = {OMITTED: str(graph.omitted)}
+    return Response(graph.json, headers=headers, media_type="application/json")
 
 
-def lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
+def render_lineage(lineage: Lineage, node_id: str, depth: int | None) -> RenderedGraph:
     """Return what is connected with a dataset or job, at most `depth` jobs away."""
     with lineage.session.reading() as view:
         root = lineage.session.resolve(node_id, view)
@@ -109,234 +62,80 @@ def lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageG
             _MOST_NODES,
             from_job=isinstance(root.id, JobId),
         )
-        facts = GraphFacts(view, found.nodes, root)
-        numbers = found.nodes.tolist()
-        jobs = [number for number in numbers if isinstance(facts.names[number], JobId)]
-        nodes = GraphNodes(facts, RunFacts(view, jobs))
-        ids = {number: str(facts.names[number]) for number in numbers}
-        incoming: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
-        outgoing: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
-        for source, target in zip(found.sources.tolist(), found.targets.tolist(), strict=True):
-            edge = MarquezEdge(ids[source], ids[target])
-            outgoing[source].add(edge)
-            incoming[target].add(edge)
-        graph = [
-            nodes.node(number, ids[number], sorted(incoming[number]), sorted(outgoing[number]))
-            for number in numbers
-        ]
-    graph.sort(key=lambda node: node.id)
-    return LineageGraph(graph, found.omitted > 0, found.omitted)
+        nodes = _nodes(view, found.nodes.tolist(), root)
+    return RenderedGraph(_join(nodes, found), found.omitted)
 
 
-class GraphNodes:
-    """Renders datasets and jobs whose facts were read together."""
-
-    def __init__(self, facts: GraphFacts, runs: RunFacts) -> None:
-        self._facts = facts
-        self._runs = runs
-        self._names = {n: MarquezName(i.namespace, i.name) for n, i in facts.names.items()}
-        self._versions_of: dict[int, MarquezVersion] = {}
-
-    def node(
-        self, number: int, node_id: str, incoming: list[MarquezEdge], outgoing: list[MarquezEdge]
-    ) -> MarquezNode:
-        """Return a node with its edges."""
-        if isinstance(self._facts.names[number], JobId):
-            return MarquezNode(node_id, "JOB", self.job(number), incoming, outgoing)
-        return MarquezNode(node_id, "DATASET", self.dataset(number), incoming, outgoing)
-
-    def dataset(self, number: int) -> DatasetData:
-        """Return a dataset."""
-        record, facets = self._facts.record(number), self._facts.facets(number)
-        written_at = self._facts.written_at.get(number)
-        tags, column_tags = parse_tags(facets[TAGS]) if TAGS in facets else NO_TAGS
-        fields = _fields(facets[SCHEMA]) if SCHEMA in facets else []
-        if column_tags:
-            fields = [
-                MarquezField(
-                    field.name,
-                    field.type,
-                    sorted(column_tags.get(field.name.casefold(), ())),
-                    field.description,
-                )
-                for field in fields
-            ]
-        registered = parse_record(facets.get(RECORD))
-        return DatasetData(
-            id=self._names[number],
-            type=registered.type or "DB_TABLE",
-            name=record.id.name,
-            physical_name=registered.physicalName or record.id.name,
-            created_at=render_time(record.first_at),
-            updated_at=render_time(record.last_at),
-            namespace=record.id.namespace,
-            source_name=_source_name(facets.get(DATA_SOURCE)) or record.id.namespace,
-            fields=fields,
-            tags=sorted(tags),
-            last_modified_at=None if written_at is None else render_time(written_at),
-            description=parse_description(facets.get(DOCUMENTATION)) or None,
-            last_lifecycle_state=_lifecycle(facets.get(LIFECYCLE)) or None,
-            facets=_raw(facets),
-        )
-
-    def job(self, number: int) -> JobData:
-        """Return a job with its latest run."""
-        record, facets = self._facts.record(number), self._facts.facets(number)
-        run = self._runs.latest.get(number)
-        run_facets = [] if run is None else self._runs.facets[run.number]
-        own = {facet.name: facet.body for facet in run_facets if facet.role is FacetRole.RUN}
-        parent = _parent(own.get(PARENT) or facets.get(PARENT))
-        name = record.id.name
-        return JobData(
-            id=self._names[number],
-            type=parse_record(facets.get(RECORD)).type
-            or ("STREAM" if _is_streaming(facets.get(JOB_TYPE)) else "BATCH"),
-            name=name,
-            simple_name=name.removeprefix(f"{parent.job.name}.") if parent else name,
-            parent_job_name=parent.job.name if parent else None,
-            parent_job_uuid=node_uuid(parent.job) if parent else None,
-            current_run_uuid=run.run if run else None,
-            created_at=render_time(record.first_at),
-            updated_at=render_time(record.last_at),
-            namespace=record.id.namespace,
-            inputs=self.inputs(number),
-            outputs=self.outputs(number),
-            location=self._location(number) or None,
-            description=parse_description(facets.get(DOCUMENTATION)) or None,
-            latest_run=None if run is None else self.run(number, run, run_facets),
-            facets=_raw(facets),
-        )
-
-    def inputs(self, job: int) -> list[MarquezName]:
-        """Return the datasets that a job reads."""
-        return list(self._facts.dataset_names(self._facts.inputs.get(job, ())))
-
-    def outputs(self, job: int) -> list[MarquezName]:
-        """Return the datasets that a job writes."""
-        return list(self._facts.dataset_names(self._facts.outputs.get(job, ())))
-
-    def job_version(self, job: int) -> MarquezVersion:
-        """Return the present version of a job."""
-        name, location = self._names[job], self._location(job)
-        version = job_version(name, tuple(self.inputs(job)), tuple(self.outputs(job)), location)
-        return MarquezVersion(name.namespace, name.name, version)
-
-    def _location(self, job: int) -> str:
-        facets = self._facts.facets(job)
-        return parse_source_code_location(facets).url if SOURCE_CODE_LOCATION in facets else ""
-
-    def run(self, job: int, run: Run, facets: list[RunFacet]) -> RunData:
-        """Return a run of a job, given its facets and those of its inputs and outputs."""
-        own = {facet.name: facet.body for facet in facets if facet.role is FacetRole.RUN}
-        started, ended = run.started_at, run.ended_at
-        lasted = None if started is None or ended is None else (ended - started) // 1000
-        nominal = _nominal_time(own.get(NOMINAL_TIME))
-        parent = _parent(own.get(PARENT))
-        return RunData(
-            id=run.run,
-            created_at=render_time(run.first_at),
-            updated_at=render_time(run.last_at),
-            nominal_start_time=nominal.nominalStartTime or None,
-            nominal_end_time=nominal.nominalEndTime or None,
-            state=_state(run.state, created=RUN_ARGUMENTS in own),
-            started_at=None if started is None else render_time(started),
-            ended_at=None if ended is None else render_time(ended),
-            duration_ms=lasted,
-            args=_arguments(nominal.nominalStartTime, nominal.nominalEndTime, parent)
-            | parse_run_arguments(own.get(RUN_ARGUMENTS)),
-            job_version=self.job_version(job),
-            input_dataset_versions=self._versions(
-                self._facts.inputs.get(job, ()), run, facets, FacetRole.INPUT
-            ),
-            output_dataset_versions=self._versions(
-                self._facts.outputs.get(job, ()), run, facets, FacetRole.OUTPUT
-            ),
-            facets=_raw(own),
-        )
-
-    def _versions(
-        self,
-        datasets: Iterable[JobDataset],
-        run: Run,
-        facets: list[RunFacet],
-        role: FacetRole,
-    ) -> list[RunDatasetVersion]:
-        """Return the datasets that events of a run name, with the facets of that role."""
-        sent: dict[int, dict[str, msgspec.Raw]] = {}
-        for facet in facets:
-            if facet.role is role:
-                of_dataset = sent.setdefault(self._facts.canonical(facet.node), {})
-                of_dataset[facet.name] = msgspec.Raw(facet.body)
-        return [
-            RunDatasetVersion(self._version(listed.number), sent.get(listed.number, {}))
-            for listed in datasets
-            if listed.last_at >= run.first_at
-        ]
-
-    def _version(self, number: int) -> MarquezVersion:
-        known = self._versions_of.get(number)
-        if known is None:
-            name = self._names[number]
-            version = dataset_version(name, self._facts.facets(number).get(SCHEMA))
-            known = self._versions_of[number] = MarquezVersion(name.namespace, name.name, version)
-        return known
+def _nodes(view: CatalogSnapshot, numbers: list[int], root: Entity) -> dict[int, RenderedNode]:
+    """Return nodes as JSON. The root has the name that was asked for: clients look for its id."""
+    renamed = _renamed(view, root)
+    state, kept = view.graph.state, view.graph.rendered
+    found = kept.find((number for number in numbers if number not in renamed), state)
+    missing = [number for number in numbers if number not in found]
+    if missing:
+        rendered = _render(view, missing, root)
+        found |= rendered
+        kept.add({n: node for n, node in rendered.items() if n not in renamed}, state)
+    return found
 
 
-def _state(state: RunState, *, created: bool) -> str:
-    """Return the state of a run. One that was created and did not start is new."""
-    return "NEW" if created and state is RunState.OTHER else RUN_STATES[state]
+def _renamed(view: CatalogSnapshot, root: Entity) -> set[int]:
+    """Return the nodes that contain the name of the root, if that is not the usual one."""
+    graph = view.graph.nodes
+    number = graph.identities.canonical(root.node)
+    usual = graph.identities.display_names([number], view.reader, as_sent=True)[number].id
+    if usual == node_of(root):
+        return set()
+    return {number, *find_neighbours(graph, np.array([number], np.int32)).tolist()}
 
 
-def _arguments(start: str, end: str, parent: ParentRun | None) -> dict[str, str]:
-    """Return the arguments of a run as Marquez derives them from its facets."""
-    arguments = {"nominal_start_time": start, "nominal_end_time": end}
-    if parent:
-        arguments |= {
-            "run_id": parent.run,
-            "name": parent.job.name,
-            "namespace": parent.job.namespace,
-        }
-    return {name: value for name, value in arguments.items() if value}
+def _render(view: CatalogSnapshot, numbers: list[int], root: Entity) -> dict[int, RenderedNode]:
+    facts = GraphFacts(view, np.array(numbers, np.int32), root)
+    jobs = [number for number in numbers if isinstance(facts.names[number], JobId)]
+    nodes = GraphNodes(facts, RunFacts(view, jobs))
+    encode = msgspec.json.Encoder().encode
+    rendered: dict[int, RenderedNode] = {}
+    for number in numbers:
+        node = facts.names[number]
+        kind = b"JOB" if isinstance(node, JobId) else b"DATASET"
+        id_json, data = encode(str(node)), encode(nodes.data(number))
+        json = b'{"id":%b,"type":"%b","data":%b,"inEdges":[' % (id_json, kind, data)
+        rendered[number] = RenderedNode(str(node), id_json, json)
+    return rendered
 
 
-def _raw(facets: dict[str, bytes]) -> dict[str, msgspec.Raw]:
-    return {name: msgspec.Raw(body) for name, body in facets.items()}
+def _join(nodes: dict[int, RenderedNode], found: Neighbourhood) -> bytes:
+    """Return the JSON of a `LineageGraph`: nodes and edges sorted by their ids."""
+    order = sorted(nodes, key=lambda number: nodes[number].id)
+    ordered = [nodes[number] for number in order]
+    incoming, outgoing = _edges(ordered, order, found)
+    parts: list[bytes] = []
+    for node, entering, leaving in zip(ordered, incoming, outgoing, strict=True):
+        edges = (b",".join(entering), b'],"outEdges":[', b",".join(leaving))
+        parts += (b"," if parts else b'{"graph":[', node.json, *edges, b"]}")
+    omitted = b""
+    if found.omitted:
+        omitted = b',"truncated":true,"omittedCount":%d' % found.omitted
+    return b"".join((*parts, b"]", omitted, b"}"))
 
 
-# Facets are sent again and again. What they contain is parsed once.
-
-
-@lru_cache(16_384)
-def _fields(schema: bytes) -> list[MarquezField]:
-    return [
-        MarquezField(column.path, column.type, [], column.description or None)
-        for column in schema_columns(schema)
-    ]
-
-
-@lru_cache(4_096)
-def _source_name(body: bytes | None) -> str:
-    return parse_data_source_name(body)
-
-
-@lru_cache(4_096)
-def _lifecycle(body: bytes | None) -> str:
-    return parse_lifecycle(body)
-
-
-@lru_cache(4_096)
-def _is_streaming(body: bytes | None) -> bool:
-    return parse_job_type(body).processingType.upper() in ("STREAM", "STREAMING")
-
-
-@lru_cache(4_096)
-def _nominal_time(body: bytes | None) -> NominalTimeFacet:
-    return parse_nominal_time(body)
-
-
-@lru_cache(16_384)
-def _parent(body: bytes | None) -> ParentRun | None:
-    return parse_parent_run(body)
+def _edges(
+    nodes: list[RenderedNode], numbers: list[int], found: Neighbourhood
+) -> tuple[list[list[bytes]], list[list[bytes]]]:
+    """Return the edges that enter and those that leave each node as JSON, each once."""
+    places = np.zeros(max(numbers) + 1, np.int64)
+    places[numbers] = np.arange(len(numbers))
+    pairs = np.unique(places[found.sources] * len(numbers) + places[found.targets])
+    origins = [b'{"origin":' + node.id_json for node in nodes]
+    destinations = [b',"destination":' + node.id_json + b"}" for node in nodes]
+    incoming: list[list[bytes]] = [[] for _ in nodes]
+    outgoing: list[list[bytes]] = [[] for _ in nodes]
+    sources, targets = (pairs // len(numbers)).tolist(), (pairs % len(numbers)).tolist()
+    for source, target in zip(sources, targets, strict=True):
+        edge = origins[source] + destinations[target]
+        outgoing[source].append(edge)
+        incoming[target].append(edge)
+    return incoming, outgoing
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -347,5 +146,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(LineageGraph, *NAMED),
         query=("nodeId", "depth"),
+        of_events=True,
     ),
 )

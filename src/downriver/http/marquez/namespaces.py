@@ -113,7 +113,7 @@ def _source(entry: SourceEntry) -> MarquezDataSource:
 
 
 async def put_marquez_tag(request: Request) -> Response:
-    """Register a tag and what it means."""
+    """Register a tag with its description."""
     body = await read_struct(request, MarquezTagRequest)
     lineage, name = context_of(request).lineage, _name(request, "tag")
     record = RecordFacet(description=body.description or "")

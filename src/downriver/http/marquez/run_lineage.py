@@ -10,7 +10,7 @@ import numpy as np
 from downriver.errors import EntityNotFoundError
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.marquez.graph_facts import GraphFacts
-from downriver.http.marquez.lineage import RUN_STATES
+from downriver.http.marquez.graph_nodes import RUN_STATES
 from downriver.http.marquez.records import MarquezName, MarquezVersion
 from downriver.http.marquez.versions import dataset_version, job_version
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot
     from downriver.service import Lineage
-    from downriver.store.catalog.facets import JobRun
+    from downriver.store.catalog.history import JobRun
 
 _DEFAULT_DEPTH = 20
 _MOST_RUNS = 1_000

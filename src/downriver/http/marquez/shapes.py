@@ -65,7 +65,7 @@ class SourceRequest(msgspec.Struct, rename="camel"):
 
 
 class MarquezTag(msgspec.Struct):
-    """A tag and what it means."""
+    """A tag and its description."""
 
     name: str
     description: str | None

@@ -1,4 +1,4 @@
-"""Who asks, and what the server is configured to do: role, keys, policy, audit."""
+"""The sender of a request and the configuration of the server: role, keys, policy, audit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LARGEST_ID = 999_999_999
 class Me(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The role of a request. Without keys, every request from this machine is an admin's.
 
-    A key with `namespaces` reads and writes only what is in them.
+    A key with `namespaces` reads and writes only entities in them.
     """
 
     role: str

@@ -31,7 +31,7 @@ from downriver.model.governance import (
     TagChanges,
     TagReach,
 )
-from downriver.model.verdict_history import RecordedVerdicts
+from downriver.model.verdicts import RecordedVerdicts
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store import KeyRole
 
@@ -86,7 +86,7 @@ async def get_kpi_metrics(request: Request) -> Response:
 
 
 async def get_incident(request: Request) -> Response:
-    """Report what is wrong with an entity: `?entity=&at=`."""
+    """Report the failures of an entity and the likely causes: `?entity=&at=`."""
     answer = await run_read(
         request,
         context_of(request).lineage.govern.incident_report,

@@ -18,8 +18,8 @@ from downriver.http.request import (
     read_struct,
     run_read,
 )
-from downriver.model.graph_view import ColumnEdges, Graph, Selection
-from downriver.model.runs import RunDetails, Runs, StoredEvent
+from downriver.model.views.graph_view import ColumnEdges, Graph, Selection
+from downriver.model.views.runs import RunDetails, Runs, StoredEvent
 from downriver.service.limits import GRAPH_NODES
 from downriver.service.views.graph_view import GraphParts
 from downriver.store import KeyRole

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.govern.graph_diff import GraphDiff
 from downriver.http.endpoint import NAMED, Endpoint, answers
-from downriver.http.request import context_of, json_response, query_number, query_text, run_read
-from downriver.model.history import GraphChanges, KpiHistory, SchemaVersions
+from downriver.http.request import (
+    context_of,
+    json_response,
+    query_flag,
+    query_number,
+    query_text,
+    run_read,
+)
+from downriver.model.views.history import GraphChanges, KpiHistory, SchemaVersions
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -35,13 +43,20 @@ async def get_changes(request: Request) -> Response:
     return json_response(answer)
 
 
+async def get_diff(request: Request) -> Response:
+    """Return what differs in the graph between two moments: `?from=&to=`."""
+    compare, end = context_of(request).lineage.diff, request.query_params.get("to")
+    return json_response(await run_read(request, compare, query_text(request, "from"), end))
+
+
 async def get_kpi_history(request: Request) -> Response:
-    """Return KPIs at evenly spaced moments: `?since=&points=`."""
+    """Return KPIs at evenly spaced moments: `?since=&points=&certified=`."""
     answer = await run_read(
         request,
         context_of(request).lineage.govern.kpi_history,
         since=request.query_params.get("since"),
         points=query_number(request, "points", 30, _MOST_CHANGES) or 0,
+        certified=query_flag(request, "certified"),
     )
     return json_response(answer)
 
@@ -67,11 +82,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "GET",
+        "/v1/diff",
+        get_diff,
+        KeyRole.READER,
+        answers(GraphDiff, 400),
+        query=("from", "to"),
+    ),
+    Endpoint(
+        "GET",
         "/v1/kpis/history",
         get_kpi_history,
         KeyRole.READER,
         answers(KpiHistory, 400),
-        query=("since", "points"),
+        query=("since", "points", "certified"),
         whole_store=True,
     ),
 )

@@ -20,12 +20,12 @@ from downriver.impact import (
     render_markdown,
 )
 from downriver.model.answers import BlindSpot
+from downriver.model.changes import Outcome
 from downriver.model.verdicts import (
     Effect,
     EffectSeverity,
     ImpactAnswer,
     ImpactRequest,
-    Outcome,
     Verdict,
 )
 from downriver.openlineage.wire import decode
@@ -56,9 +56,10 @@ class ImpactReport(msgspec.Struct, kw_only=True):
 
 
 class PolicyImpactRequest(ImpactRequest, kw_only=True):
-    """A change, and the policy that decides about it."""
+    """A change, the policy that decides about it, and the moment to look from: now by default."""
 
     policy: dict[str, Any] | None = None
+    as_of: str | None = None
 
 
 class FixRequest(ImpactRequest, kw_only=True):
@@ -71,13 +72,17 @@ class FixRequest(ImpactRequest, kw_only=True):
 
 
 class PreviewRequest(msgspec.Struct, kw_only=True):
-    """A proposal in one of three forms: changes, a migration, or a diff of the repository."""
+    """A proposal in one of three forms: changes, a migration, or a diff of the repository.
+
+    `as_of` is the moment to look from. Only changes have it: a diff is about the present code.
+    """
 
     changes: list[dict[str, Any]] | None = None
     ddl: str | None = None
     dialect: str | None = None
     diff: str | None = None
     policy: dict[str, Any] | None = None
+    as_of: str | None = None
 
 
 class Preview(msgspec.Struct, kw_only=True):
@@ -92,7 +97,7 @@ class Preview(msgspec.Struct, kw_only=True):
 
 
 async def post_impact(request: Request) -> Response:
-    """Simulate proposed changes to an asset: `{"asset_id": …, "proposed_changes": […]}`."""
+    """Simulate changes to an asset: `{"asset_id": …, "proposed_changes": […], "as_of": …}`."""
     return await answer_code(request, report_impact)
 
 
@@ -103,7 +108,10 @@ def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
     if not isinstance(asset, str) or not asset:
         raise InvalidRequestError("asset_id", "missing")
     changes = parse_changes(asked.get("proposed_changes"), dataset=asset, field="proposed_changes")
-    verdict = decide(lineage.impact(changes))
+    as_of = asked.get("as_of")
+    if not isinstance(as_of, str | None):
+        raise InvalidRequestError("as_of", "must be text")
+    verdict = decide(lineage.impact(changes, as_of=as_of))
     impact = verdict.impact
     return ImpactReport(
         asset_id=asset,
@@ -162,13 +170,15 @@ def _proposed(lineage: Lineage, asked: PreviewRequest) -> tuple[Impact, list[dic
     forms = (asked.changes, asked.ddl, asked.diff)
     if sum(form is not None for form in forms) != 1:
         raise InvalidRequestError("changes", "give one of changes, ddl and diff")
+    if asked.as_of is not None and asked.changes is None:
+        raise InvalidRequestError("as_of", "only changes can be judged as of a moment")
     if asked.diff is not None:
         return lineage.impact.of_diff(asked.diff), []
     if asked.ddl is not None:
         impact = lineage.impact.of_ddl(asked.ddl, asked.dialect)
         stated = read_ddl(asked.ddl, asked.dialect).changes
         return impact, [msgspec.to_builtins(located.change) for located in stated]
-    return lineage.impact(parse_changes(asked.changes)), asked.changes or []
+    return lineage.impact(parse_changes(asked.changes), as_of=asked.as_of), asked.changes or []
 
 
 def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
@@ -197,7 +207,7 @@ async def post_impact_request(request: Request) -> Response:
 def analyze_change(lineage: Lineage, body: bytes) -> ImpactAnswer:
     """Return the impact of the change in a request, and the verdict."""
     asked = decode_struct(body, PolicyImpactRequest)
-    return lineage.impact.analyze(asked, parse_policy(asked.policy))
+    return lineage.impact.analyze(asked, parse_policy(asked.policy), as_of=asked.as_of)
 
 
 async def post_fix(request: Request) -> Response:

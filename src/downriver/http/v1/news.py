@@ -1,4 +1,4 @@
-"""News: a request that is answered as soon as the store has new events."""
+"""Long polling: a request that is answered as soon as the store has new events."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import (
     MAX_DEPTH,
@@ -17,8 +15,8 @@ from downriver.http.request import (
     run_read,
 )
 from downriver.model.answers import Paths, Trace
-from downriver.model.flows import ColumnDerivation, EntityLineage, ExportAnswer, Popular
-from downriver.model.graph_view import EntityView
+from downriver.model.flows import ColumnLineageAnswer, EntityLineage, ExportAnswer, Popular
+from downriver.model.views.graph_view import EntityView
 from downriver.service import DEFAULT_LIMIT, Status
 from downriver.store import KeyRole
 
@@ -32,14 +30,11 @@ _MAX_PATHS = 1_000
 _MAX_POPULAR = 1_000
 
 
-class ColumnLineageAnswer(msgspec.Struct, kw_only=True):
-    """How a column is derived: one entry for each job that writes it."""
-
-    derivations: list[ColumnDerivation]
-
-
 async def get_trace(request: Request) -> Response:
-    """Trace a dataset, job or column: `?entity=&direction=&depth=&as_of=&limit=&readers=`."""
+    """Trace a dataset, job or column.
+
+    `?entity=&direction=&depth=&as_of=&limit=&readers=&statements=`
+    """
     answer = await run_read(
         request,
         context_of(request).lineage.trace,
@@ -49,6 +44,7 @@ async def get_trace(request: Request) -> Response:
         as_of=request.query_params.get("as_of"),
         limit=query_number(request, "limit", DEFAULT_LIMIT, _MAX_TRACE_NODES) or 0,
         readers=query_flag(request, "readers"),
+        statements=query_flag(request, "statements"),
     )
     return json_response(answer)
 
@@ -66,7 +62,7 @@ async def get_paths(request: Request) -> Response:
 
 
 async def get_related(request: Request) -> Response:
-    """List what feeds an entity and what it feeds: `?entity=&direction=&depth=&as_of=&limit=`."""
+    """List the upstream and downstream of an entity: `?entity=&direction=&depth=&as_of=&limit=`."""
     answer = await run_read(
         request,
         context_of(request).lineage.entities.related,
@@ -106,7 +102,12 @@ async def get_column_lineage(request: Request) -> Response:
         query_text(request, "dataset"),
         query_text(request, "column"),
     )
-    return json_response(ColumnLineageAnswer(derivations=derivations))
+    answer = ColumnLineageAnswer(
+        derivations=derivations,
+        complete=derivations.complete,
+        blind_spots=derivations.blind_spots,
+    )
+    return json_response(answer)
 
 
 async def get_export(request: Request) -> Response:
@@ -152,7 +153,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_trace,
         KeyRole.READER,
         answers(Trace, *NAMED),
-        query=("entity", "direction", "depth", "as_of", "limit", "readers"),
+        query=("entity", "direction", "depth", "as_of", "limit", "readers", "statements"),
         of_events=True,
     ),
     Endpoint(

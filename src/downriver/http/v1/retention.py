@@ -28,7 +28,7 @@ class ForgetRequest(msgspec.Struct, kw_only=True):
 
 
 class PruneRequest(msgspec.Struct, kw_only=True):
-    """How long nothing may have mentioned what is removed: `90d`."""
+    """Remove what no event has mentioned for this long, such as `90d`."""
 
     older_than: str
     dry_run: bool = False
@@ -48,7 +48,7 @@ async def post_forget(request: Request) -> Response:
 
 
 async def post_prune(request: Request) -> Response:
-    """Remove from answers what is old: `{"older_than": "90d", "dry_run": true}`."""
+    """Remove old datasets and jobs from answers: `{"older_than": "90d", "dry_run": true}`."""
     asked = await read_struct(request, PruneRequest)
     prune = context_of(request).lineage.retention.prune
     return json_response(

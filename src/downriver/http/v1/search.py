@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.request import context_of, json_response, query_number, run_read
-from downriver.model.search import GraphMap, SearchPage
+from downriver.model.views.search import GraphMap, SearchPage
 from downriver.service.views.search import SearchFilter
 from downriver.store import KeyRole
 
@@ -18,7 +18,7 @@ _MOST_RESULTS = 1_000
 
 
 async def get_search(request: Request) -> Response:
-    """Find datasets, jobs, columns, tags and owners by words: `?text=&limit=&cursor=`."""
+    """Find datasets, jobs, columns, tags and owners by words: `?text=&limit=&cursor=&as_of=`."""
     query = request.query_params
     answer = await run_read(
         request,
@@ -27,6 +27,7 @@ async def get_search(request: Request) -> Response:
         limit=query_number(request, "limit", 20, _MOST_RESULTS) or 0,
         cursor=query.get("cursor"),
         where=SearchFilter(*(query.get(name) or None for name in SearchFilter._fields)),
+        as_of=query.get("as_of"),
     )
     return json_response(answer)
 
@@ -50,7 +51,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_search,
         KeyRole.READER,
         answers(SearchPage, 400),
-        query=("text", "limit", "cursor", "kind", "type", "namespace", "tag", "owner"),
+        query=("text", "limit", "cursor", "kind", "type", "namespace", "tag", "owner", "as_of"),
         of_events=True,
     ),
     Endpoint(

@@ -119,7 +119,7 @@ def _ids_with_marks(nodes: DataFrame, datasets: DataFrame) -> DataFrame:
 
 
 def failing_datasets(quality: DataFrame) -> DataFrame:
-    """Return the datasets of which a check failed at its last run."""
+    """Return the datasets with a check that failed in its last run."""
     last = quality.groupBy(*_NAME, "assertion", "column").agg(
         f.max_by("success", "seen_at").alias("success")
     )

@@ -166,6 +166,11 @@ def parse_time(text: str, *, end: bool = True) -> int:
     return since // dt.timedelta(microseconds=1)
 
 
+def _as_text(micros: int) -> str:
+    moment = dt.datetime.fromtimestamp(micros / 1_000_000, tz=dt.timezone.utc)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def find_as_of(folder: Folder, until: int, base: LakeVersion) -> LakeVersion | None:
     """Return the build as of a time, if no events were added since it was made."""
     if f"{until}.json" not in folder.names(_AS_OF_FOLDER):
@@ -203,19 +208,31 @@ _DATA_FOLDERS = ("bronze", "builds")
 _GRACE_SECONDS = 24 * 3600  # a newer folder may belong to a process that has not committed yet
 
 
+class KeptFolder(msgspec.Struct):
+    """A folder that is not removed, and why."""
+
+    folder: str
+    reason: str
+
+
 class CleanReport(msgspec.Struct):
-    """The versions and folders that were removed."""
+    """The versions and folders that were removed, and the folders that were kept."""
 
     versions: list[int]
     folders: list[str]
+    kept: list[KeptFolder]
 
 
 def clean_versions(folder: Folder, keep: int, *, grace: float = _GRACE_SECONDS) -> CleanReport:
     """Remove all versions but the last `keep`, and folders that no remaining version uses."""
     versions = list_versions(folder)
     old, kept = versions[:-keep], versions[-keep:]
-    used = {path for version in kept for path in _referenced_folders(read_version(folder, version))}
-    used |= _drop_expired_as_of(folder, used)
+    used = {
+        path: f"used by version {version}"
+        for version in kept
+        for path in _referenced_folders(read_version(folder, version))
+    }
+    used |= _drop_expired_as_of(folder, set(used))
     # Versions first: if the process is killed in between, only unused folders remain.
     previously_used = {
         path for version in old for path in _referenced_folders(read_version(folder, version))
@@ -223,19 +240,22 @@ def clean_versions(folder: Folder, keep: int, *, grace: float = _GRACE_SECONDS) 
     for version in old:
         drop_version(folder, version)
     present = {f"{layer}/{name}" for layer in _DATA_FOLDERS for name in folder.names(layer)}
-    unused = sorted(present - used)
+    unused = sorted(present - used.keys())
     removed = [p for p in unused if p in previously_used or folder.age(p, time.time()) > grace]
     for path in removed:
         folder.remove(path)
-    return CleanReport(old, removed)
+    recent = "not used, but recent: a running process may still need it"
+    reasons = {path: used.get(path, recent) for path in present - set(removed)}
+    return CleanReport(old, removed, [KeptFolder(*kept) for kept in sorted(reasons.items())])
 
 
-def _drop_expired_as_of(folder: Folder, used: set[str]) -> set[str]:
-    """Remove builds as of a time whose batches are gone; return the folders of the others."""
-    kept: set[str] = set()
+def _drop_expired_as_of(folder: Folder, used: set[str]) -> dict[str, str]:
+    """Remove as-of builds whose batches no longer exist. Return the folders of the others."""
+    kept: dict[str, str] = {}
     for until, snapshot in list_as_of(folder):
         if all(batch.path in used for batch in snapshot.batches):
-            kept |= _referenced_folders(snapshot)
+            reason = f"used by the build as of {_as_text(until)}"
+            kept |= dict.fromkeys(_referenced_folders(snapshot), reason)
         else:
             drop_as_of(folder, until)
     return kept

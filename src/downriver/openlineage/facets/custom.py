@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CODE = "downriver_code"
 BUILD = "downriver_build"
 BLIND_SPOTS = "downriver_blindSpots"
+INFERRED = "downriver_inferred"
 ASSET = "downriver_asset"
 FLOW_PREFIX = "downriver_flow_"
 PIPELINE = "downriver_pipeline"
@@ -26,6 +27,7 @@ DELETED = "downriver_deleted"
 RESTORED = "downriver_restored"
 RECORD = "downriver_record"
 RUN_ARGUMENTS = "downriver_runArguments"
+EVIDENCE_PREFIX = "downriver_evidence_"
 
 
 class CodeReference(msgspec.Struct):
@@ -115,7 +117,7 @@ class FlowFacet(msgspec.Struct, kw_only=True, gc=False):
 
 
 class RecordFacet(msgspec.Struct, omit_defaults=True):
-    """What people registered of a namespace, a source, a tag, or a dataset by hand."""
+    """Data that a user registered for a namespace, a source, a tag or a dataset."""
 
     owner: str = ""
     description: str = ""
@@ -141,12 +143,12 @@ def render_restored(by: str = "") -> msgspec.Raw:
 
 
 def parse_record(body: bytes | None) -> RecordFacet:
-    """Return what people registered."""
+    """Return the registered data."""
     return parse_facet(body or b"{}", RecordFacet)
 
 
 def render_record(record: RecordFacet) -> msgspec.Raw:
-    """Return the facet with what people registered."""
+    """Return the facet with the registered data."""
     return render_facet("DownriverRecord", "1-0-0", **msgspec.to_builtins(record))
 
 
@@ -197,6 +199,11 @@ def render_blind_spots(spots: Iterable[BlindSpotEntry]) -> msgspec.Raw:
     Send it also when the list is empty: it replaces the list of an earlier version of the job.
     """
     return render_facet("DownriverBlindSpots", "1-0-0", spots=list(spots))
+
+
+def render_inferred(facet: str) -> msgspec.Raw:
+    """Return the facet of an event that was derived from this facet of a producer's event."""
+    return render_facet("DownriverInferred", "1-0-0", facet=facet)
 
 
 def parse_asset(body: bytes) -> AssetFacet:
@@ -258,3 +265,19 @@ def render_pipeline(steps: Sequence[Flow], schedule: str | None) -> msgspec.Raw:
 def render_waivers(changes: Sequence[str], waived: Sequence[dict[str, Any]]) -> msgspec.Raw:
     """Return the facet that records which rules were waived for which changes."""
     return render_facet("DownriverWaivers", "1-0-0", changes=list(changes), waived=list(waived))
+
+
+class _Waivers(msgspec.Struct):
+    changes: list[str] | None = None
+    waived: list[Any] | None = None
+
+
+def parse_waivers(body: bytes) -> tuple[list[str], list[Any]]:
+    """Return the changes for which rules were waived, and the waivers."""
+    found = parse_facet(body, _Waivers)
+    return found.changes or [], found.waived or []
+
+
+def render_evidence(record: Mapping[str, Any]) -> msgspec.Raw:
+    """Return the facet that records an evidence pack of a dataset. Each pack has its own facet."""
+    return render_facet("DownriverEvidence", "1-0-0", **record)

@@ -201,13 +201,54 @@ def render_data_source(uri: str, name: str = "") -> msgspec.Raw:
 
 
 def render_storage(layer: str, file_format: str) -> msgspec.Raw:
-    """Return the facet that tells how a dataset is stored."""
+    """Return the facet that states how a dataset is stored."""
     return render_facet("StorageDatasetFacet", "1-0-1", storageLayer=layer, fileFormat=file_format)
 
 
 def render_dataset_type(kind: str) -> msgspec.Raw:
-    """Return the facet that tells what a dataset is, such as MODEL."""
+    """Return the facet that states what a dataset is, such as MODEL."""
     return render_facet("DatasetTypeDatasetFacet", "1-0-0", datasetType=kind)
+
+
+VERSION = "version"
+COMMIT = "downriver_commit"
+
+
+class _Version(msgspec.Struct):
+    datasetVersion: str | int = ""  # noqa: N815
+
+
+class CommitFacet(msgspec.Struct, omit_defaults=True):
+    """How a version of a dataset was made: the entry of its table's log, or of a model registry."""
+
+    version: str = ""
+    operation: str = ""
+    user: str = ""
+    engine: str = ""
+    parameters: dict[str, str] = {}
+    metrics: dict[str, float] = {}
+    labels: list[str] = []  # aliases and stages of a model version, branches and tags of a table
+    restores: str = ""  # the version that a rollback restored
+
+
+def parse_version(body: bytes | None) -> str:
+    """Return the version of a dataset, "" when it is unknown."""
+    return str(parse_facet(body or b"{}", _Version).datasetVersion)
+
+
+def render_version(version: str) -> msgspec.Raw:
+    """Return the facet that states which version of a dataset was read or written."""
+    return render_facet("DatasetVersionDatasetFacet", "1-0-1", datasetVersion=version)
+
+
+def parse_commit(body: bytes | None) -> CommitFacet:
+    """Return how a version was made."""
+    return parse_facet(body or b"{}", CommitFacet)
+
+
+def render_commit(commit: CommitFacet) -> msgspec.Raw:
+    """Return the facet that states how a version was made."""
+    return render_facet("DownriverCommit", "1-0-0", **msgspec.to_builtins(commit))
 
 
 INPUT_STATISTICS = "inputStatistics"
@@ -217,7 +258,7 @@ ASSERTIONS = "dataQualityAssertions"
 
 
 class ColumnStatistics(msgspec.Struct):
-    """What was measured of one column."""
+    """The statistics of one column."""
 
     nullCount: float | None = None  # noqa: N815
     distinctCount: float | None = None  # noqa: N815
@@ -252,7 +293,7 @@ class _Assertions(msgspec.Struct):
 
 
 def parse_statistics(body: bytes) -> StatisticsFacet:
-    """Return what a facet says of the rows and columns of a dataset."""
+    """Return the statistics of the rows and columns of a dataset in a facet."""
     return parse_facet(body, StatisticsFacet)
 
 

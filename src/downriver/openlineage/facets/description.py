@@ -87,8 +87,8 @@ class _TagStatement(msgspec.Struct):
 def tag_facet_name(tag: str, field: str = "") -> str:
     """Return the name of the facet with which a person sets or removes a tag.
 
-    Each tag has its own facet: two people may tag a dataset at the same time, and a tags facet
-    of a producer does not replace what people state.
+    Each tag has its own facet: two people may tag a dataset at the same time, and a tags facet of a
+    producer does not replace tags that users set.
     """
     key = f"{field.casefold()}\n{tag.lower()}".encode()
     return TAG_PREFIX + hashlib.sha256(key).hexdigest()[:16]
@@ -101,7 +101,7 @@ def render_tag_statement(tag: str, field: str = "", *, present: bool) -> msgspec
 
 
 def merge_tag_statements(body: bytes | None, statements: Iterable[bytes]) -> bytes:
-    """Return a tags facet in which the statements of people replace what the facet has."""
+    """Return a tags facet in which tags that users set or removed take precedence."""
     stated = [parse_facet(statement, _TagStatement) for statement in statements]
     replaced = {(statement.tag, statement.field.casefold()) for statement in stated}
     entries = [

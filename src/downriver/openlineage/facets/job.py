@@ -58,19 +58,19 @@ READ_PLANS = (
 
 
 def only_reads(job_type: JobTypeFacet, name: str) -> bool:
-    """Tell whether the type or the name of a job without outputs says that it only reads."""
+    """Return whether a job without outputs only reads, by its type or name."""
     if job_type.jobType == READ_JOB_TYPE or re.search(READ_PLANS, name):
         return True
     return job_type.integration.upper() == SPARK and re.search(READ_CALLS, name) is not None
 
 
 def only_checks(job_type: JobTypeFacet) -> bool:
-    """Tell whether the type of a job says that it tests data and writes none."""
+    """Return whether a job only tests data, by its type."""
     return job_type.jobType.upper() in _CHECK_JOB_TYPES
 
 
 def loads_own_file(job_type: JobTypeFacet) -> bool:
-    """Tell whether the type of a job says that it loads a file of its own project."""
+    """Return whether a job loads a file of its own project, by its type."""
     return job_type.jobType.upper() == _SEED_JOB_TYPE
 
 
@@ -152,7 +152,7 @@ def _jobs(references: Sequence[_JobReference] | None) -> list[JobId]:
 
 
 def render_job_type(integration: str, kind: str, *, streaming: bool = False) -> msgspec.Raw:
-    """Return the facet that tells what runs a job and what the job is there."""
+    """Return the facet with the system that runs a job and the type of the job."""
     return render_facet(
         "JobTypeJobFacet",
         "2-0-3",
@@ -168,7 +168,7 @@ def render_sql(query: str, dialect: str) -> msgspec.Raw:
 
 
 def render_source_code_location(path: str, repository: str = "", commit: str = "") -> msgspec.Raw:
-    """Return the facet that tells in which file, repository and commit the code of a job is."""
+    """Return the facet that states in which file, repository and commit the code of a job is."""
     revision = {"repoUrl": repository, "version": commit} if repository else {}
     return render_facet(
         "SourceCodeLocationJobFacet",
@@ -181,7 +181,7 @@ def render_source_code_location(path: str, repository: str = "", commit: str = "
 
 
 def render_source_code_url(url: str) -> msgspec.Raw:
-    """Return the facet that tells at which URL the code of a job is."""
+    """Return the facet that states at which URL the code of a job is."""
     return render_facet("SourceCodeLocationJobFacet", "1-0-1", type="git", url=url)
 
 
@@ -202,7 +202,7 @@ class _SourceCodeLocation(msgspec.Struct):
 
 
 def parse_source_code_location(facets: Mapping[str, bytes]) -> SourceCodeLocation:
-    """Return where the facets of a job say that its code is."""
+    """Return the location of a job's code in its facets."""
     facet = parse_facet(facets.get(SOURCE_CODE_LOCATION, b"{}"), _SourceCodeLocation)
     return SourceCodeLocation(facet.path, facet.repoUrl, facet.version, facet.url)
 

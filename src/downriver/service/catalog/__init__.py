@@ -1,1 +1,1 @@
-"""What people register by hand, and lists of what a store contains."""
+"""Manual registrations, and lists of the content of a store."""

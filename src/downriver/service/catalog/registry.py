@@ -1,4 +1,4 @@
-"""What people register, tag, delete and start by hand. All of it are events in the log."""
+"""Registrations, tags, deletions and runs that users create. All of them are events in the log."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class RegistryApi:
         self._put_record(DatasetId(SOURCE_RECORDS, name), record)
 
     def put_tag(self, name: str, record: RecordFacet) -> None:
-        """Register a tag and what it means."""
+        """Register a tag with its description."""
         self._put_record(DatasetId(TAG_RECORDS, name.lower()), record)
 
     def put_dataset(self, namespace: str, name: str, entry: DatasetEntry) -> DatasetId:

@@ -11,10 +11,9 @@ from downriver.graph import trace
 from downriver.graph.answers.column_edges import ColumnEdgeView
 from downriver.graph.answers.view import WalkedEdges
 from downriver.graph.walk.node_walk import NodeWalk
-from downriver.model.answers import Direction
-from downriver.model.completeness import is_complete
-from downriver.model.graph_view import ColumnEdges, ColumnPlace, GraphColumnEdge
+from downriver.model.answers import Direction, is_complete
 from downriver.model.ids import ColumnId, DatasetId
+from downriver.model.views.graph_view import ColumnEdges, ColumnPlace, GraphColumnEdge
 from downriver.openlineage.facets.custom import CODE, parse_code
 from downriver.openlineage.facets.job import SOURCE_CODE_LOCATION, parse_source_code_location
 from downriver.service.limits import COLUMN_EDGES, DEFAULT_LIMIT

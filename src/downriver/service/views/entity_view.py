@@ -10,8 +10,8 @@ from downriver.graph.answers.node_facts import NodeRun
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import QualityResult
-from downriver.model.graph_view import EntityView
 from downriver.model.ids import JobId
+from downriver.model.views.graph_view import EntityView
 from downriver.openlineage.facets.base import parse_facet
 from downriver.openlineage.facets.custom import parse_code
 from downriver.openlineage.facets.dataset import parse_assertions
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from downriver.graph import CatalogSnapshot
-    from downriver.model.graph_view import RunSummary
     from downriver.model.ids import NodeId
+    from downriver.model.views.graph_view import RunSummary
     from downriver.service.session import StoreSession
 
 _RUNS_LOOKED_AT = 50  # of a job, for one that completed
@@ -39,7 +39,7 @@ class EntityViewApi:
         self._session = session
 
     def __call__(self, entity: str, *, as_of: str | None = None) -> EntityView:
-        """Return everything known about a dataset or job, or known at a moment."""
+        """Return all details of a dataset or job, now or at a past moment."""
         question = parse_question(Direction.BOTH, 1, as_of, 1)
         until = question.until
         with self._session.reading(question.as_of) as view:

@@ -12,7 +12,7 @@ from downriver.graph.answers.node_facts import MARKED_TAGS, NodeFactsReader, fin
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.answers import Direction
 from downriver.model.ids import JobId
-from downriver.model.search import GraphMap
+from downriver.model.views.search import GraphMap
 from downriver.openlineage.facets.description import TAGS, parse_tags
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import DEFAULT_LIMIT

@@ -17,10 +17,9 @@ from downriver.graph.answers.node_facts import (
     find_stale,
 )
 from downriver.graph.names.short_names import ShortNames
-from downriver.model.answers import Direction
-from downriver.model.completeness import LIMITS
-from downriver.model.graph_view import Graph, GraphColumn, GraphEdge, GraphNode, RunSummary
+from downriver.model.answers import LIMITS, Direction
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.model.views.graph_view import Graph, GraphColumn, GraphEdge, GraphNode, RunSummary
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import GRAPH_NODES
 from downriver.service.trace import parse_as_of, parse_question
@@ -32,17 +31,18 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot, Question
     from downriver.graph.answers.node_facts import NodeFacts, NodeRun
     from downriver.model.answers import BlindSpot, Trace, TraceEdge, TraceNode
-    from downriver.model.graph_view import Change
     from downriver.model.ids import NodeId
+    from downriver.model.views.graph_view import Change
     from downriver.openlineage.facets.dataset import SchemaColumn
     from downriver.service.session import StoreSession
 
 
 class GraphParts(NamedTuple):
-    """What to add to the nodes of a graph."""
+    """What to add to the nodes of a graph; `statements` are jobs of their own, not of a task."""
 
     columns: bool = False
     runs: bool = False
+    statements: bool = False
 
 
 NO_PARTS = GraphParts()
@@ -85,10 +85,10 @@ class GraphApi:
             found = self._session.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 found = Entity(found.id.dataset, found.node)
-            now = self._trace(view, found, direction, depth, as_of, limit)
-            before = (
-                None if diff is None else self._trace(view, found, direction, depth, diff, limit)
-            )
+            asked = (direction, depth)
+            limits = (limit, include.statements)
+            now = self._trace(view, found, *asked, as_of, *limits)
+            before = None if diff is None else self._trace(view, found, *asked, diff, *limits)
             return _GraphBuilder(view, include).build(now, before)
 
     def select(
@@ -120,10 +120,14 @@ class GraphApi:
         depth: int | None,
         as_of: str | None,
         limit: int,
+        statements: bool,
     ) -> _Moment:
-        question = parse_question(direction, depth, as_of, limit, readers=True)
+        question = parse_question(
+            direction, depth, as_of, limit, readers=True, statements=statements
+        )
         answer, numbers = trace_numbered(view.graph, view.reader, entity, question)
         total = count_reached(view.graph, view.reader, entity, question)
+        total -= sum(len(node.statements) for node in answer.nodes)
         return _Moment(answer, numbers, question, total)
 
 
@@ -193,6 +197,7 @@ class _GraphBuilder:
                 tags=sorted(facts[node.id].tags.whole),
                 marks=_marks(node, facts[node.id], stale=numbers[node.id] in stale),
                 aliases=node.aliases,
+                statements=node.statements,
                 column_total=len(facts[node.id].columns),
                 upstream_total=upstream,
                 downstream_total=downstream,

@@ -10,15 +10,15 @@ import numpy as np
 from downriver import settings
 from downriver.errors import InvalidRequestError
 from downriver.graph.walk.node_walk import reach_from
-from downriver.model.graph_view import GraphColumn
-from downriver.model.history import (
+from downriver.model.ids import JobId
+from downriver.model.views.graph_view import GraphColumn
+from downriver.model.views.history import (
     GraphChange,
     GraphChanges,
     RetypedColumn,
     SchemaVersion,
     SchemaVersions,
 )
-from downriver.model.ids import JobId
 from downriver.openlineage.facets.dataset import SCHEMA, schema_columns
 from downriver.openlineage.wire import render_time
 from downriver.service.govern import parse_since
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from downriver.graph.index.vectors import Ints, Longs
     from downriver.openlineage.facets.dataset import SchemaColumn
     from downriver.service.session import StoreSession
-    from downriver.store.catalog.facets import FacetVersion
+    from downriver.store.catalog.history import FacetVersion
 
 _DAY = 86_400_000_000
 _MINUTE = 60_000_000  # changes within one minute are one moment
@@ -55,7 +55,9 @@ class HistoryApi:
         for version in seen:
             columns = schema_columns(version.body)
             if versions and _types(columns) == _types(known):
-                continue  # another spelling of the same schema
+                seen_last = render_time(version.span.last.at)  # another spelling of the same schema
+                versions[-1].last_seen = max(versions[-1].last_seen, seen_last)
+                continue
             versions.append(_version(version, columns, known if versions else columns))
             known = columns
         return SchemaVersions(versions=versions)
@@ -68,7 +70,7 @@ class HistoryApi:
         With `entity`, only changes to what is upstream or downstream of it count.
         """
         if limit < 1:
-            raise InvalidRequestError("limit", f"{limit} is below one")
+            raise InvalidRequestError("limit", f"{limit} is less than 1")
         start = 0 if since is None else parse_since(since, now())
         with self._session.reading() as view:
             edges = self._edges(entity, view)

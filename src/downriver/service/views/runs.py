@@ -11,7 +11,7 @@ import numpy as np
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.model.facts import EdgeKind, FacetRole, RunState
 from downriver.model.ids import JobId
-from downriver.model.runs import QualityCounts, RunDetails, RunFacets, RunRecord, Runs
+from downriver.model.views.runs import QualityCounts, RunDetails, RunFacets, RunRecord, Runs
 from downriver.openlineage.facets.dataset import (
     ASSERTIONS,
     INPUT_STATISTICS,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot
     from downriver.service.session import StoreSession
-    from downriver.store.catalog.facets import JobRun
+    from downriver.store.catalog.history import JobRun
     from downriver.store.catalog.run_history import RunFacet
 
 _SUMMARIZED = (ASSERTIONS, ERROR_MESSAGE, INPUT_STATISTICS, OUTPUT_STATISTICS, PARENT)
@@ -67,7 +67,7 @@ class RunApi:
     ) -> Runs:
         """Return runs, the latest first. `before` is a time, or `next_before` of a page."""
         if limit < 1:
-            raise InvalidRequestError("limit", f"{limit} is below one")
+            raise InvalidRequestError("limit", f"{limit} is less than 1")
         with self._session.reading() as view:
             jobs = None if entity is None else self._jobs(entity, view)
             wanted = RunFilter(jobs, _parse_state(state), _parse_before(before), limit + 1)

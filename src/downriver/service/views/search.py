@@ -11,13 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from downriver.errors import InvalidRequestError
+from downriver.graph import FOREVER
 from downriver.graph.index.labels import NodeLabels, label_pattern
 from downriver.graph.names.entity_ids import entity_id
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.flows import EntitySummary
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, DatasetId, JobId
-from downriver.model.search import SearchFacets, SearchHit, SearchPage
+from downriver.model.views.search import SearchFacets, SearchHit, SearchPage
 from downriver.service.entities import parse_cursor
+from downriver.service.trace import parse_as_of
+from downriver.store.access.restriction import OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.service.session import StoreSession
 
-_COUNTED = 50_000  # datasets and jobs that are counted and filtered
+_COUNTED = 10_000  # datasets and jobs that are counted and filtered
 _FIELDS = 10_000  # names of columns that are looked at
 _FIELDS_AT_ONCE = 32
 _COLUMNS = 20
@@ -64,15 +67,21 @@ class SearchApi:
         limit: int = 20,
         cursor: str | None = None,
         where: SearchFilter = NO_FILTER,
+        as_of: str | None = None,
     ) -> SearchPage:
-        """Find what contains all words of `text` in its name, the shortest names first."""
+        """Find what contains all words of `text` in its name, the shortest names first.
+
+        With `as_of`, find only datasets, jobs and columns of datasets that were known by then.
+        Tags and owners are the present ones.
+        """
         if limit < 1:
-            raise InvalidRequestError("limit", f"{limit} is below one")
+            raise InvalidRequestError("limit", f"{limit} is less than 1")
         if where.kind is not None and where.kind not in KINDS:
             raise InvalidRequestError("kind", f"{where.kind!r} is not one of {', '.join(KINDS)}")
         start, words = parse_cursor(cursor), text.split()
-        with self._session.reading() as view:
-            search = _Search(view, self._session.search_index(view), words, where)
+        moment = parse_as_of(as_of)
+        with self._session.reading(moment) as view:
+            search = _Search(view, self._session.search_index(view), words, where, moment)
             page = search.page(limit, start)
             hits = [search.node_hit(number) for number in page]
             if start == 0:
@@ -80,15 +89,16 @@ class SearchApi:
             entities = [search.summary(number) for number in page]
             facets = search.facets()
         after, found = start + len(page), search.found
-        complete = found.is_whole and after >= len(found.ids)
-        following = None if complete or not page else str(after)
+        is_last = found.is_whole and after >= len(found.ids)
+        following = None if is_last or not page else str(after)
         return SearchPage(
             entities=entities,
             hits=hits,
             total=max(len(found.ids), after if page else 0),
             cursor=following,
             next_cursor=following,
-            complete=complete,
+            # What is outside the namespaces of a key is not searched.
+            complete=is_last and self._session.scope is None,
             total_is_exact=found.is_whole,
             facets=facets,
             facets_of=len(found.ids),
@@ -104,10 +114,15 @@ class _Column(NamedTuple):
 
 
 class _Search:
-    """One search in one state of the store. It reads only the names of what it shows."""
+    """One search in one state of the store. It reads only the names that it shows."""
 
     def __init__(
-        self, view: CatalogSnapshot, index: SearchIndex, words: list[str], where: SearchFilter
+        self,
+        view: CatalogSnapshot,
+        index: SearchIndex,
+        words: list[str],
+        where: SearchFilter,
+        as_of: int,
     ) -> None:
         self._view = view
         self._graph = view.graph.nodes
@@ -116,25 +131,35 @@ class _Search:
         self._where = where
         self._nodes: dict[int, NodeId] = {}
         self._labels: dict[int, NodeLabels] = {}
-        self.found = self._filtered(index.names.match(words, _COUNTED))
+        self._known = None if as_of == FOREVER else self._known_by(as_of)
+        self.found = self._filtered(index.names.match(words, _COUNTED, self._labelled()))
+
+    def _labelled(self) -> Flags | None:
+        """Return which datasets and jobs have the tag and the owner. None: all may be found."""
+        tag, owner = self._where.tag, self._where.owner
+        if tag is None and owner is None:
+            return None
+        return self._index.labels.allowed(self._graph, tag=tag, owner=owner)
+
+    def _known_by(self, moment: int) -> Flags:
+        """Return for each number of a dataset or job whether an event had mentioned it by then."""
+        seen = self._view.reader.retirement.first_mentions()
+        last = self._index.names.last_id
+        return self._flags(
+            np.array([n for n, at in seen.items() if at <= moment and n <= last], np.int32)
+        )
 
     def _filtered(self, found: NameSet) -> NameSet:
         where = self._where
+        if self._known is not None:
+            found = found.where(self._known[found.ids])
         if where.kind is not None:
             number = {"dataset": 0, "job": 1}.get(where.kind, -1)
             found = found.where(found.kinds == number)
         if where.namespace is not None:
             found = found.where(self._fitting_namespaces(where.namespace)[found.namespaces])
-        if (where.type, where.tag, where.owner) != (None, None, None):
-            found = found.where(
-                self._index.labels.fitting(
-                    found.ids,
-                    self._graph,
-                    type_pattern=where.type,
-                    tag=where.tag,
-                    owner=where.owner,
-                )
-            )
+        if where.type is not None:
+            found = found.where(self._index.labels.of_type(found.ids, self._graph, where.type))
         return self._distinct(found)
 
     def _distinct(self, found: NameSet) -> NameSet:
@@ -143,14 +168,23 @@ class _Search:
         places = np.flatnonzero(identities.joined(found.ids))
         canonical = identities.canonicals(found.ids[places])
         _, inverse, counts = np.unique(canonical, return_inverse=True, return_counts=True)
-        repeated = places[counts[inverse] > 1]
+        # Those of a segment are in order. Few datasets have names in several segments.
+        keys = canonical.astype(np.int64) << 8 | found.segments[places]
+        firsts_of_segments = np.unique(keys, return_index=True)[1]
+        keep = np.ones(len(found.ids), np.bool_)
+        keep[places] = False
+        keep[places[firsts_of_segments]] = True
+        repeated = places[(counts[inverse] > 1) & keep[places]]
+        _, inverse, counts = np.unique(
+            identities.canonicals(found.ids[repeated]), return_inverse=True, return_counts=True
+        )
+        repeated = repeated[counts[inverse] > 1]
         if not len(repeated):
-            return found
+            return found.where(keep)
         order = names.first(self._flags(found.ids[repeated]), len(repeated))
         firsts: dict[int, int] = {}
         for number in order:
             firsts.setdefault(identities.canonical(number), number)
-        keep = np.ones(len(found.ids), np.bool_)
         keep[repeated] = np.isin(found.ids[repeated], [*firsts.values()])
         return found.where(keep)
 
@@ -168,7 +202,7 @@ class _Search:
     def page(self, limit: int, start: int) -> list[int]:
         """Return a page of datasets and jobs in order."""
         names = self._index.names
-        if start + limit > _COUNTED and self._where == NO_FILTER:
+        if start + limit > _COUNTED and self._where == NO_FILTER and self._known is None:
             # Past what is counted, a dataset may come again under another name.
             numbers = names.search(self._words, limit, start, 0).ids
         else:
@@ -220,7 +254,8 @@ class _Search:
         hits: dict[str, SearchHit] = {}
         for column in found:
             hit = self._column_hit(column, names[column.dataset].id)
-            hits.setdefault(hit.id, hit)
+            if names[column.dataset].id.namespace != OUTSIDE:  # it stands for a hidden dataset
+                hits.setdefault(hit.id, hit)
         return list(hits.values())[:_COLUMNS]
 
     def _matching_columns(self) -> Iterator[_Column]:
@@ -228,6 +263,8 @@ class _Search:
         where, names, labels = self._where, self._index.names, self._index.labels
         columns = self._view.graph.columns
         allowed = np.ones(names.last_id + 1, np.bool_)
+        if self._known is not None:
+            allowed &= self._known
         fields = self._index.fields.first_spelled(self._words, _FIELDS)
         if where.namespace is not None:
             allowed &= names.in_namespaces(self._fitting_namespaces(where.namespace), len(allowed))
@@ -235,7 +272,7 @@ class _Search:
             datasets, tagged = labels.tagged_columns(where.tag)
             allowed[: len(datasets)] &= datasets[: len(allowed)]
             allowed[len(datasets) :] = False
-            fields = [(first, name) for first, name in fields if name.casefold() in tagged]
+            fields = (named for named in fields if named[1].casefold() in tagged)
         matches = label_pattern(where.tag or "*")
         for field, datasets in _datasets_of_fields(columns, fields, allowed):
             for dataset in names.first(datasets, 2 * _COLUMNS):
@@ -298,15 +335,14 @@ class _Search:
 
 
 def _datasets_of_fields(
-    columns: ColumnGraph, fields: list[tuple[int, str]], allowed: Flags
+    columns: ColumnGraph, fields: Iterator[tuple[int, str]], allowed: Flags
 ) -> Iterator[tuple[str, Flags]]:
     """Yield the fields that datasets with a flag have, in order, with flags for these datasets.
 
     A field is given by a column that has it, which may be newer than the graph.
     """
-    known = [(int(columns.field[first]), name) for first, name in fields if first < columns.size]
-    for start in range(0, len(known), _FIELDS_AT_ONCE):
-        some = dict(known[start : start + _FIELDS_AT_ONCE])
+    known = ((int(columns.field[first]), name) for first, name in fields if first < columns.size)
+    while some := dict(islice(known, _FIELDS_AT_ONCE)):
         wanted = np.zeros(columns.field_numbers.size, np.bool_)
         wanted[[*some]] = True
         found = np.flatnonzero(wanted[columns.field.values])

@@ -10,7 +10,7 @@ from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.graph.answers.subgraph import trace_subgraph
 from downriver.graph.selectors import NodeSelection, parse_selector
 from downriver.model.answers import Direction
-from downriver.model.graph_view import Selection
+from downriver.model.views.graph_view import Selection
 from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import parse_as_of, parse_question
 

@@ -76,7 +76,7 @@ def test_columns_that_get_other_sources_are_told_in_one_finding_each_way(tmp_pat
     ]
     assert {f.entity.rpartition(":")[2] for f in found} == {"t"}
     assert {f.first_seen for f in found} == {moment(6, 0.2)}
-    assert any("column tax now derives from a.vat, and 1 more such" in f.message for f in found)
+    assert any("column tax now derives from a.vat, and 1 more" in f.message for f in found)
 
 
 def test_a_job_whose_columns_have_other_sources_every_time_is_no_news(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_null_rate_and_a_distribution_that_shift_are_told_apart(tmp_path: Path
     found = {f.kind.value: f for f in found_at(tmp_path, daily([*usual, bad]), 14.5)}
     assert set(found) == {"null_rate_shift", "distribution_shift"}
     assert found["null_rate_shift"].actual == "40.0%"
-    assert "its mean is 200, where about 50" in found["distribution_shift"].message
+    assert "its mean is 200; about 50" in found["distribution_shift"].message
     assert found["null_rate_shift"].evidence[0].run == "load-14"
 
 

@@ -34,6 +34,7 @@ READS_BY_POST = {
     "/v1/ask",
     "/v1/column-edges",
     "/v1/inventory",
+    "/v1/schema-check",
     "/mcp",  # its tools that write need a writer
 }
 UNAUTHORIZED, FORBIDDEN = 401, 403

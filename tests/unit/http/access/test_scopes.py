@@ -139,6 +139,7 @@ VALUES = {
     "target": "daily",
     "dataset": "orders",
     "column": "amount",
+    "field": "orders.amount",
     "q": "+daily+",
     "direction": "both",
     "text": SECRET,
@@ -150,6 +151,10 @@ VALUES = {
     "job": f"job:{OURS}:load",
     "group": "namespace",
     "readers": "true",
+    "runId": "run-of-load",
+    "period": "DAY",
+    "from": "2025-01-01T00:00:00Z",
+    "type": "run",
 }
 IN_PATH = {
     "id": f"dataset:{OURS}:orders",
@@ -164,7 +169,8 @@ READS = [e for e in ENDPOINTS if e.method == "GET" and e.role is not None and no
 
 
 def _get(client: TestClient, endpoint: Any, **changed: str) -> Any:
-    path = re.sub(r"{(\w+)}", lambda found: IN_PATH.get(found[1], "orders"), endpoint.path)
+    path = endpoint.path.replace("runs/{id}", "runs/run-of-load")
+    path = re.sub(r"{(\w+)}", lambda found: IN_PATH.get(found[1], "orders"), path)
     known = {name: VALUES[name] for name in endpoint.query if name in VALUES}
     if "entity" in known:
         known.pop("q", None)
@@ -179,6 +185,30 @@ def test_no_answer_names_what_is_outside_the_namespaces(
         used = {name: value for name, value in changed.items() if name in endpoint.query}
         answer = _get(clients["ours"], endpoint, **used)
         assert SECRET not in answer.text.replace(f"'{SECRET}'", ""), answer.text
+
+
+def test_every_question_is_answered(clients: dict[str, TestClient]) -> None:
+    """A question that is refused because of its parameters would show nothing anyway."""
+    statuses = {e.path: _get(clients["ours"], e).status_code for e in READS}
+    other = {path for path, status in statuses.items() if status not in (200, 403)}
+    unknown = ("/versions/{version}", "/sources/{source}", "/schema-diff")  # one schema is known
+    assert all(path.endswith(unknown) for path in other), other
+
+
+def test_a_search_does_not_claim_that_nothing_else_exists(clients: dict[str, TestClient]) -> None:
+    for text in ("orders", SECRET, "hidden"):
+        found = clients["ours"].get("/v1/search", params={"text": text}).json()
+        assert found["complete"] is False
+        assert not [hit for hit in found["hits"] if "outside-scope" in hit["id"]]
+    assert clients["reader"].get("/v1/search", params={"text": "orders"}).json()["complete"] is True
+
+
+def test_the_sources_of_a_column_state_that_some_are_hidden(clients: dict[str, TestClient]) -> None:
+    asked = {"dataset": "orders", "column": "amount"}
+    found = clients["ours"].get("/v1/column-lineage", params=asked).json()
+    assert found["complete"] is False
+    assert "outside-scope" in json.dumps(found["blind_spots"])
+    assert clients["reader"].get("/v1/column-lineage", params=asked).json()["complete"] is True
 
 
 def test_without_limits_the_same_questions_name_it(clients: dict[str, TestClient]) -> None:

@@ -43,7 +43,7 @@ _SECONDS_OF_PREFLIGHT = 600
 
 
 def cross_origin_middleware() -> list[Middleware]:
-    """Return the middleware that lets pages of the allowed origins use the server; none if none."""
+    """Return the middleware for cross-origin requests of the allowed origins, if there are any."""
     origins = settings.read_list(settings.CORS_ORIGINS)
     for origin in origins:
         parts = urlsplit(origin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from downriver.model.graph_view import GraphColumn
+from downriver.model.views.graph_view import GraphColumn
 
 
 class RetypedColumn(msgspec.Struct, kw_only=True, rename={"old": "from", "new": "to"}):
@@ -34,7 +34,10 @@ class SchemaVersions(msgspec.Struct, kw_only=True):
 
 
 class KpiPoint(msgspec.Struct, kw_only=True):
-    """KPIs at a moment. Shares are percentages; null where there is nothing to measure."""
+    """KPIs at a moment. Shares are percentages; null where there is nothing to measure.
+
+    `certified_path_integrity` is null unless it was asked for.
+    """
 
     at: str
     datasets: int
@@ -42,6 +45,7 @@ class KpiPoint(msgspec.Struct, kw_only=True):
     lineage_coverage: float | None
     blast_radius: float | None
     failure_rate: float | None
+    certified_path_integrity: float | None = None
 
 
 class KpiHistory(msgspec.Struct, kw_only=True):

@@ -15,7 +15,7 @@ import typer
 
 from downriver import settings
 from downriver.capture.spark.local_session import find_java
-from downriver.cli.demo_screens import (
+from downriver.cli.demo.screens import (
     RelativeNames,
     join_traces,
     show_breakage,
@@ -59,11 +59,13 @@ def demo(
     location: Annotated[
         str,
         typer.Option(
-            "--store", metavar="STORE", help="Keep the lineage in this directory or database."
+            "--store", metavar="STORE", help="Store the lineage in this directory or database."
         ),
     ] = _STORE,
 ) -> None:
-    """Run a churn pipeline on local Spark and show its lineage. It can be repeated."""
+    """Run a churn pipeline on local Spark and show its lineage.
+
+    A second run gives the same graph."""
     check_installed(_NEEDS)
     find_java(importlib.metadata.version("pyspark"))
     folder = _folder(location)
@@ -177,7 +179,7 @@ def check_installed(packages: Iterable[str]) -> None:
 
 def _find_example(name: str) -> Path:
     """Return the folder of an example: in a checkout, or the copy in an installed package."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     checkout = package.parents[1] / "examples" / name
     return checkout if checkout.is_dir() else package / "examples" / name
 

@@ -21,9 +21,8 @@ from downriver.capture.scan import (
 from downriver.errors import AmbiguousNameError, EntityNotFoundError, InvalidAssetError
 from downriver.graph.names.assets import Assets, find_asset, is_taken
 from downriver.graph.names.resolution import find_entity
-from downriver.model.answers import BlindSpot
+from downriver.model.answers import BlindSpot, is_complete
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
-from downriver.model.completeness import is_complete
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset

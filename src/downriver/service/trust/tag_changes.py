@@ -1,6 +1,6 @@
-"""Tags that people set on datasets, columns and jobs, or remove from them.
+"""Sets and removes tags of datasets, columns and jobs.
 
-A statement is an event in the log. It outranks the tags that producers send.
+Each change is an event in the log. It has precedence over the tags that producers send.
 """
 
 from __future__ import annotations

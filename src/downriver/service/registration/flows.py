@@ -182,7 +182,7 @@ def prepare_flows(
         source = node_for(flow.source_id, "source_id")
         target = node_for(flow.target_id, "target_id")
         if source == target:
-            raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
+            raise InvalidRequestError("target_id", f"{flow.target_id!r} is also the source")
         event = flow_event(flow, source, target, at)
         events.append(event)
         registered.append(_registered(flow, str(source), str(target), at, event))

@@ -11,7 +11,7 @@ from rich.markup import escape, render
 
 from downriver.cli.output import out
 from downriver.impact.report import name_verdict, short_names
-from downriver.model.completeness import is_complete
+from downriver.model.answers import is_complete
 from downriver.model.verdicts import Decision
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ _FRAMING = 2  # a body may need this many times its size for chunks and their ex
 
 
 class ConnectionLimits(NamedTuple):
-    """What one connection may use."""
+    """The limits of one connection."""
 
     header_bytes: int
     header_count: int
@@ -103,13 +103,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(self._refused)
 
     def pause_writing(self) -> None:
-        """Wait for a client that does not read its answer, but not for ever."""
+        """Wait for a client that does not read its answer, up to a limit."""
         super().pause_writing()
         self._deadline = self.loop.time() + self._limits.idle_seconds
         self._arm()
 
     def resume_writing(self) -> None:
-        """Go on with the answer."""
+        """Continue with the answer."""
         super().resume_writing()
         later = min(self.loop.time() + self._limits.idle_seconds, self._body_deadline)
         self._deadline = None if self._reads_headers else later
@@ -156,7 +156,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Stop the clock: the client has sent everything."""
+        """Stop the timer: the client has sent the whole request."""
         self._reads_headers = True
         self._deadline = None
         self._received = 0

@@ -68,8 +68,8 @@ class RetentionApi:
     def prune(self, older_than: str, *, by: str = "", done: bool = True) -> Pruned:
         """Remove from answers what no event has mentioned for a period such as `90d`.
 
-        Certified paths, jobs whose rhythm is longer, and what active jobs use stay. Without `done`,
-        return what would be removed.
+        The upstream of certified datasets, jobs that run more rarely, and datasets of active jobs
+        stay. Without `done`, return what would be removed.
         """
         period = parse_period(older_than)
         if period is None:

@@ -42,7 +42,8 @@ class SearchPage(msgspec.Struct, kw_only=True):
 
     `entities` and `total` are datasets and jobs. `hits` also has columns, tags and owners, on the
     first page. `facets` count the first `facets_of` datasets and jobs. Unless `total_is_exact`,
-    there are more than `total`.
+    there are more than `total`. For a key that is limited to namespaces `complete` is false: there
+    may be more outside of them.
     """
 
     entities: list[EntitySummary]

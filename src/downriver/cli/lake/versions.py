@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.lake import (
+from downriver.cli.lake.pipeline import (
+    ConfOption,
     LakeOption,
     LimitOption,
     MasterOption,
@@ -14,9 +15,10 @@ from downriver.cli.lake import (
     SparkChoice,
     lake_location,
     open_lake,
+    parse_conf,
     show_answer,
 )
-from downriver.cli.output import JsonOption, StoreOption, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json, progress_bar
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -26,18 +28,21 @@ _POINT = "A version, or a time such as 2026-01-31T12:00:00Z."
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help=_POINT)],
-    after: Annotated[str, typer.Argument(metavar="B", help=_POINT)],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help=_POINT)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help=_POINT)],
     limit: LimitOption = 100,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     json: JsonOption = False,
 ) -> None:
     """List the edges that were added, removed or became stale between two versions or times."""
     from downriver.lake.runner import answer_query
 
-    with open_lake(lake, SparkChoice(master, packages), quiet=True) as opened:
+    with open_lake(
+        lake, SparkChoice(master, packages, conf=parse_conf(conf)), quiet=True
+    ) as opened:
         frames = opened.diff(before, after)
         answers = {name: answer_query(frame, limit) for name, frame in frames.items()}
     if json:
@@ -52,10 +57,13 @@ def compact(
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Merge the many small bronze files of a stream into a few large ones."""
-    with open_lake(lake, SparkChoice(master, packages), quiet=json) as opened:
+    """Merge the small bronze files that a stream writes into a few large ones."""
+    with open_lake(
+        lake, SparkChoice(master, packages, conf=parse_conf(conf)), quiet=json
+    ) as opened:
         stage = opened.compact()
     if json:
         print_json(stage)
@@ -63,29 +71,39 @@ def compact(
 
 def expire(
     before: Annotated[
-        str, typer.Option("--before", metavar="T", help="A time such as 2026-01-31T12:00:00Z.")
+        str,
+        typer.Option(
+            "--before",
+            metavar="TIME",
+            help="Remove the events before this time, such as 2026-01-31.",
+        ),
     ],
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove the raw events before a time; the tables built from them stay.
+    """Remove the raw events before a time. The tables built from them stay.
 
-    Afterwards `lake build` refuses --full and --as-of, which need all events. `lake clean` deletes
-    the files when no version uses them any more.
+    Afterwards `lake build` rejects --full and --as-of, which need all events. `lake clean` deletes
+    the files as soon as no version uses them.
     """
     from downriver.lake.storage.tables import parse_time
 
     moment = parse_time(before, end=False)
-    with open_lake(lake, SparkChoice(master, packages), quiet=json) as opened:
+    with open_lake(
+        lake, SparkChoice(master, packages, conf=parse_conf(conf)), quiet=json
+    ) as opened:
         stage = opened.expire(moment)
     if json:
         print_json(stage)
 
 
 def clean(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="Number of versions to keep.")] = 10,
+    keep: Annotated[
+        int, typer.Option("--keep", metavar="N", min=1, help="Keep the last N versions.")
+    ] = 10,
     lake: LakeOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -98,10 +116,12 @@ def clean(
         print_json(report)
     else:
         out.print(f"{len(report.versions)} versions and {len(report.folders)} folders removed")
+        for kept in report.kept:
+            out.print(f"kept {escape(kept.folder)}: {escape(kept.reason)}")
 
 
 def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption = False) -> None:
-    """Append the events of the lake to a store. Events that the store has are skipped."""
+    """Append the events of the lake to a store. Events that the store already has are skipped."""
     from downriver.lake.bronze.store_log import publish as publish_to
     from downriver.lake.storage.files import Folder
     from downriver.service import Lineage
@@ -123,14 +143,25 @@ def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption
 def export(
     neo4j: Annotated[
         str | None,
-        typer.Option("--neo4j", metavar="DIR", help="Write CSV files for Neo4j's bulk importer."),
+        typer.Option(
+            "--neo4j",
+            metavar="DIR",
+            help="Write CSV files for Neo4j's bulk importer to this folder.",
+        ),
     ] = None,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", metavar="DIR", help="Write silver and gold tables.")
+        str | None,
+        typer.Option(
+            "--parquet", metavar="DIR", help="Write the silver and gold tables to this folder."
+        ),
     ] = None,
     openlineage: Annotated[
         str | None,
-        typer.Option("--openlineage", metavar="FILE", help="Write all events; .gz compresses."),
+        typer.Option(
+            "--openlineage",
+            metavar="FILE",
+            help="Write all events to this file. With the suffix .gz it is compressed.",
+        ),
     ] = None,
     lake: LakeOption = None,
     json: JsonOption = False,
@@ -161,7 +192,7 @@ def export(
 
 def views(
     dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Print a Grafana dashboard for the views.")
+        bool, typer.Option("--dashboard", help="Print a Grafana dashboard for the views instead.")
     ] = False,
     lake: LakeOption = None,
 ) -> None:

@@ -55,6 +55,7 @@ class GraphNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     tags: list[str]
     marks: list[str]
     aliases: list[str]
+    statements: list[str]
     column_total: int
     upstream_total: int
     downstream_total: int

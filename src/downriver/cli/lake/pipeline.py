@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from downriver.cli.output import JsonOption, err, escape, out, print_json
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from downriver.lake.runner import Lake, QueryAnswer
     from downriver.lake.schemas import StageReport
@@ -42,26 +43,30 @@ def ingest(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SRC…", help="Files or directories of events, URLs, or kafka://host/topic."
+            metavar="SOURCE", help="Files of events, directories, URLs, or kafka://host/topic."
         ),
     ] = None,
     from_store: Annotated[
         str | None,
-        typer.Option("--from-store", metavar="WHERE", help="Ingest the log of this store."),
+        typer.Option("--from-store", metavar="STORE", help="Also ingest the log of this store."),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
-    """Ingest new events from files: JSON lines, arrays or single documents, also gzipped.
+    """Add new events to the lake from files: JSON lines, arrays or single documents, plain or gzip.
 
-    Unreadable records are stored in a quarantine table with the reason; then the exit code is 1.
+    Records that cannot be read are stored in a quarantine table with the reason, and the exit code
+    is then 1.
     """
     if not sources and from_store is None:
-        raise InvalidRequestError("SRC", "give files or directories, or a store with --from-store")
-    spark = SparkChoice(master, packages, table_format)
+        raise InvalidRequestError(
+            "SOURCE", "give files or directories, or a store with --from-store"
+        )
+    spark = SparkChoice(master, packages, table_format, conf=parse_conf(conf))
     with open_lake(lake, spark, quiet=json) as opened:
         stages = _ingest_sources(opened, sources or [])
         if from_store is not None:
@@ -99,23 +104,26 @@ def build(
     ] = False,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="T", help="Build from the events up to this time only."),
+        typer.Option("--as-of", metavar="TIME", help="Build only from the events up to this time."),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
     """Fold new events into facts, and build the silver and gold tables.
 
-    With --as-of, the tables are built beside the current ones, for `lake query --at` and
-    `lake diff`.
+    With --as-of, the tables are built separately from the current ones. `lake query --at` and
+    `lake diff` read them.
     """
     from downriver.lake.storage.tables import parse_time
 
     until = None if as_of is None else parse_time(as_of)
-    with open_lake(lake, SparkChoice(master, packages, table_format), quiet=json) as opened:
+    with open_lake(
+        lake, SparkChoice(master, packages, table_format, conf=parse_conf(conf)), quiet=json
+    ) as opened:
         stages = opened.build(full=full) if until is None else opened.build_as_of(until)
     if json:
         print_json(stages)
@@ -149,18 +157,23 @@ def query(
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="POINT", help="Query this version, or the state at this time."
+            "--at", metavar="VERSION|TIME", help="Query this version, or the state at this time."
         ),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a SQL query. Table names are layer_name: gold_edges, silver_runs, bronze_quarantine."""
+    """Run a SQL query over the tables of the lake.
+
+    A table is named by layer and name: gold_edges, silver_runs, bronze_quarantine."""
     from downriver.lake.runner import answer_query
 
-    with open_lake(lake, SparkChoice(master, packages), quiet=True) as opened:
+    with open_lake(
+        lake, SparkChoice(master, packages, conf=parse_conf(conf)), quiet=True
+    ) as opened:
         answer = answer_query(opened.query(sql, at), limit)
     if json:
         print_json(answer)
@@ -172,15 +185,18 @@ def run_stream(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SRC…", help="Files or directories of events, URLs, or kafka://host/topic."
+            metavar="SOURCE", help="Files of events, directories, URLs, or kafka://host/topic."
         ),
     ],
     trigger: Annotated[
-        str, typer.Option("--trigger", metavar="TIME", help="Interval of ingestion: 30s, 5m, 1h.")
+        str,
+        typer.Option(
+            "--trigger", metavar="PERIOD", help="Ingest this often, such as 30s, 5m or 1h."
+        ),
     ] = "30s",
     build_every: Annotated[
         str,
-        typer.Option("--build-every", metavar="TIME", help="Minimum interval between two builds."),
+        typer.Option("--build-every", metavar="PERIOD", help="Build at most this often."),
     ] = "0s",
     once: Annotated[
         bool, typer.Option("--once", help="Ingest everything available, build, and stop.")
@@ -188,15 +204,16 @@ def run_stream(
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
+    conf: ConfOption = None,
     table_format: FormatOption = "parquet",
 ) -> None:
-    """Ingest and build continuously. Ctrl-C stops after the current batch.
+    """Add events and build tables continuously. Ctrl-C stops after the current batch.
 
     Progress is stored in the lake: after a restart or a crash, no event is lost or counted twice.
     """
     every = _parse_interval("--trigger", trigger)
     building = _parse_interval("--build-every", build_every)
-    choice = SparkChoice(master, packages, table_format)
+    choice = SparkChoice(master, packages, table_format, conf=parse_conf(conf))
     with open_lake(lake, choice, quiet=False) as opened, _until_interrupted() as stopped:
         from downriver.lake.stream import StreamSchedule, run_stream
 
@@ -241,35 +258,59 @@ LakeOption = Annotated[
     str | None,
     typer.Option(
         "--lake",
-        metavar="WHERE",
-        help="Directory or URL of the lake; default DOWNRIVER_LAKE, then .downriver/lake.",
+        metavar="LAKE",
+        help="The directory or URL of the lake. Default: DOWNRIVER_LAKE, or .downriver/lake.",
     ),
 ]
 MasterOption = Annotated[
     str | None,
-    typer.Option("--master", metavar="URL", help="Spark master; default: local."),
+    typer.Option(
+        "--master", metavar="URL", help="The Spark master. Default: all cores of this machine."
+    ),
 ]
 PackagesOption = Annotated[
     str | None,
     typer.Option(
         "--packages",
         metavar="COORDINATES",
-        help="Maven packages to add to Spark, separated by commas.",
+        help="Add these Maven packages to Spark, separated by commas.",
     ),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Maximum number of rows.")]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=8g. May be repeated.",
+    ),
+]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N rows.")
+]
 FormatOption = Annotated[
     str,
-    typer.Option("--format", metavar="FORMAT", help="Format of new tables: parquet or delta."),
+    typer.Option("--format", metavar="FORMAT", help="The format of new tables: parquet or delta."),
 ]
 
 
 class SparkChoice(NamedTuple):
-    """The Spark master, extra packages, and the format of new tables."""
+    """The Spark master, extra packages and settings, and the format of new tables."""
 
     master: str | None = None
     packages: str | None = None
     table_format: str = "parquet"
+    conf: Mapping[str, str] = MappingProxyType({})
+
+
+def parse_conf(options: list[str] | None) -> dict[str, str]:
+    """Parse the settings of `--conf`."""
+    pairs = [option.partition("=") for option in options or ()]
+    for key, equals, _ in pairs:
+        if not (key.startswith("spark.") and equals):
+            raise InvalidRequestError(
+                "--conf", f"{key!r} is not a setting such as spark.executor.memory=4g"
+            )
+    return {key: value for key, _, value in pairs}
 
 
 @contextmanager
@@ -282,7 +323,9 @@ def open_lake(location: str | None, choice: SparkChoice, *, quiet: bool) -> Iter
     formats = {choice.table_format} | read_current_version(
         Folder(lake_location(location)), create=True
     ).formats
-    session = running_session(choice.master, choice.packages, delta=DELTA in formats)
+    session = running_session(
+        choice.master, choice.packages, delta=DELTA in formats, conf=choice.conf
+    )
     with err.status("Starting Spark") as spinner, session as spark:
         from downriver.lake.runner import Lake
 

@@ -1,0 +1,1 @@
+"""The demo: its command and its screens."""

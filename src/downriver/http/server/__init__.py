@@ -1,0 +1,1 @@
+"""What happens around every request: connection limits, log, headers, revalidation."""

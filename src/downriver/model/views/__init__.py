@@ -1,0 +1,1 @@
+"""Parts of the graph, runs and searches, as screens show them."""
