@@ -1,4 +1,8 @@
-"""Jars that benchmarks and tests compare with, fetched once by the Ivy that is part of Spark."""
+"""Jars that benchmarks and tests compare with, fetched once by the Ivy that is part of Spark.
+
+`python -m bench.maven` fetches all of them. CI does so while it checks the code: a server has
+hundreds of jars, which Ivy fetches one after the other.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
+from bench.downloads import cache_folder, unfinished
 from downriver.capture.spark.local_session import find_java
 
-_FOLDER = Path(__file__).parents[1] / ".venv" / "jars"
 OPENLINEAGE = "io.openlineage:openlineage-spark_2.13:1.53.0"
 DELTA = (
     "io.delta:delta-spark_4.1_2.13:4.4.0",
@@ -28,26 +32,28 @@ class JarUnavailableError(Exception):
 
 def fetch_jar(artifact: str) -> Path:
     """Return the jar of `group:name:version`, fetched unless it is here."""
-    _, name, version = artifact.split(":")
-    path = _FOLDER / f"{name}-{version}.jar"
-    if path.exists():
-        return path
-    output = _retrieve(artifact, str(_FOLDER / "[artifact]-[revision].[ext]"), "-notransitive")
-    if not path.exists():
-        raise JarUnavailableError(f"{artifact} cannot be fetched: {output}")
-    return path
+    return _fetch(artifact, "-notransitive") / _file_name(artifact)
 
 
 def fetch_program(artifact: str) -> Path:
     """Return the folder with a jar and all jars it depends on, fetched unless they are here."""
-    folder = _FOLDER / artifact.replace(":", "-")
-    ready = folder / ".ready"  # written last: an interrupted fetch starts over
-    if not ready.exists():
-        output = _retrieve(artifact, str(folder / "[artifact]-[revision](-[classifier]).[ext]"))
-        if not list(folder.glob("*.jar")):
-            raise JarUnavailableError(f"{artifact} cannot be fetched: {output}")
-        ready.touch()
+    return _fetch(artifact)
+
+
+def _fetch(artifact: str, *options: str) -> Path:
+    folder = cache_folder("jars") / artifact.replace(":", "-")
+    with unfinished(folder) as missing:
+        if missing:
+            pattern = str(folder / "[artifact]-[revision](-[classifier]).[ext]")
+            output = _retrieve(artifact, pattern, *options)
+            if not (folder / _file_name(artifact)).exists():
+                raise JarUnavailableError(f"{artifact} cannot be fetched: {output}")
     return folder
+
+
+def _file_name(artifact: str) -> str:
+    _, name, version = artifact.split(":")
+    return f"{name}-{version}.jar"
 
 
 def _retrieve(artifact: str, pattern: str, *options: str) -> str:
@@ -56,7 +62,7 @@ def _retrieve(artifact: str, pattern: str, *options: str) -> str:
     done = subprocess.run(
         [
             *(str(find_java(importlib.metadata.version("pyspark"))), "-jar", str(_ivy())),
-            *("-cache", str(_FOLDER / "cache"), "-dependency", group, name, version),
+            *("-cache", str(cache_folder("ivy")), "-dependency", group, name, version),
             *options,
             *("-confs", "default", "-retrieve", pattern),
         ],
@@ -75,3 +81,9 @@ def _ivy() -> Path:
         raise JarUnavailableError("there is no PySpark, whose Ivy fetches jars")
     (found,) = (Path(spark.origin).parent / "jars").glob("ivy-*.jar")
     return found
+
+
+if __name__ == "__main__":
+    fetch_program(NEO4J)
+    for jar in (*DELTA, ICEBERG, OPENLINEAGE):
+        fetch_jar(jar)

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import venv
+from importlib.metadata import requires
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from bench.downloads import PackagesUnavailableError, python_with
 from bench.maven import DELTA as DELTA_JARS
 from bench.maven import ICEBERG as ICEBERG_JAR
 from bench.maven import JarUnavailableError, fetch_jar
@@ -18,7 +19,6 @@ from tests.spark import SparkUnavailableError, check_java
 from tests.spark_golden import DELTA, HIVE, ICEBERG, PLAIN, load_cases, show_difference
 
 ROOT = Path(__file__).parents[4]
-VENVS = ROOT / ".venv"
 CASES = load_cases()
 
 
@@ -85,21 +85,14 @@ def _run(python: str | Path, session: str, *options: str) -> dict[str, Any]:
 
 
 def _python_with_spark(version: str) -> Path:
-    """Return the Python of a virtual environment with that PySpark, made if there is none."""
-    folder = VENVS / f"spark-{version}"
-    python = folder / "bin" / "python"
-    ready = folder / ".ready"  # written last: what was interrupted is made anew
-    if not ready.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        wanted = ["--editable", str(ROOT), f"pyspark~={version}.0", "pandas>=2.2,<3", "pyarrow"]
-        done = subprocess.run(
-            [*pip, *wanted, "pyyaml"], capture_output=True, text=True, check=False
+    """Return the Python of a virtual environment with that PySpark and what Downriver needs."""
+    needed = [name for name in requires("downriver") or () if "extra ==" not in name]
+    try:
+        return python_with(
+            f"pyspark~={version}.0", "pandas>=2.2,<3", "pyarrow", "pyyaml", *sorted(needed)
         )
-        if done.returncode != 0:
-            _missing(f"PySpark {version} could not be installed:\n{done.stderr[-2000:]}")
-        ready.touch()
-    return python
+    except PackagesUnavailableError as exc:
+        _missing(str(exc))
 
 
 def _needs_java() -> None:
@@ -109,7 +102,7 @@ def _needs_java() -> None:
         _missing(str(exc))
 
 
-def _missing(reason: str) -> None:
+def _missing(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

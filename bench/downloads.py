@@ -1,0 +1,78 @@
+"""What tests and benchmarks download, kept for all checkouts of one user.
+
+Files are under `DOWNRIVER_TEST_CACHE`, else under the user's cache directory. Several processes may
+ask for the same download: one makes it, the others wait.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INSTALL_SECONDS = 1200
+
+
+class PackagesUnavailableError(Exception):
+    """Packages could not be installed."""
+
+
+def cache_folder(kind: str) -> Path:
+    """Return the folder for one kind of downloads."""
+    base = os.environ.get("DOWNRIVER_TEST_CACHE")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = (Path(base) if base else home / "downriver-tests") / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder, and tell whether its content has to be made.
+
+    A mark is written last, so an interrupted download starts over.
+    """
+    ready = folder / ".ready"
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = not ready.exists()
+        yield missing
+        if missing:
+            ready.touch()
+
+
+def python_with(*requirements: str) -> Path:
+    """Return the Python of a virtual environment with these packages."""
+    digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()[:12]
+    name = "".join(c for c in requirements[0].partition("[")[0] if c.isalnum() or c == "-")
+    folder = cache_folder("environments") / f"{name}-{digest}"
+    python = folder / "bin" / "python"
+    with unfinished(folder) as missing:
+        if missing:
+            venv.create(folder, with_pip=True, clear=True)
+            _install(python, requirements)
+    return python
+
+
+def _install(python: Path, requirements: tuple[str, ...]) -> None:
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*pip, *requirements],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_INSTALL_SECONDS,
+    )
+    if done.returncode != 0:
+        raise PackagesUnavailableError(
+            f"{', '.join(requirements)} could not be installed:\n{done.stderr[-2000:]}"
+        )
