@@ -24,6 +24,7 @@ _DELTA_CONF = {
     # A table here has a single commit; the default of 50 tasks to read its log is a waste.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _MISSING = re.compile(r"No module named '(\w+)")
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _REMOTE = "SPARK_REMOTE"  # the URL of Spark Connect, as PySpark itself reads it
@@ -119,7 +120,8 @@ def translated_errors() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with _silent_query_loggers():
+            yield
     except (PySparkException, Py4JError) as exc:
         if missing := _MISSING.search(str(exc)):
             raise LakeError(
@@ -128,6 +130,25 @@ def translated_errors() -> Iterator[None]:
             ) from exc
         reason = _first_line(exc) if isinstance(exc, PySparkException) else _last_line(exc)
         raise LakeError(f"Spark: {reason}") from exc
+
+
+@contextmanager
+def _silent_query_loggers() -> Iterator[None]:
+    """Disable the loggers with which PySpark 4 prints the stack of an exception that it raises."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # PySpark 3 has none
+        yield
+        return
+    loggers = [PySparkLogger.getLogger(name) for name in _QUERY_LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _first_line(exc: BaseException) -> str:
