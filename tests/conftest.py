@@ -48,6 +48,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Files:
     return _Files(config, log)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Use one process more than there are cores: tests often wait for servers and for Java."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that all processes end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
