@@ -244,6 +244,7 @@ _PART_MODULES = {
     "EvidenceApi": "trust.evidence",
     "GraphDiffApi": "views.graph_diff",
     "TagApi": "trust.tag_changes",
+    "TriggerApi": "trust.triggers",
     "TraceApi": "trace",
 }
 

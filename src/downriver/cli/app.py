@@ -155,6 +155,16 @@ COMMANDS: tuple[CommandEntry, ...] = (
             CommandEntry("try", "watch:send_sample_alerts", "Send a sample alert to each channel."),
         ),
     ),
+    CommandEntry(
+        "triggers",
+        "",
+        "Start actions downstream of findings.",
+        (
+            CommandEntry("run", "trust.triggers:run", "Start the actions of open findings."),
+            CommandEntry("test", "trust.triggers:preview", "Show what a finding would start."),
+            CommandEntry("list", "trust.triggers:list_actions", "List the recorded actions."),
+        ),
+    ),
     CommandEntry("agent", "agent:agent", "Answer questions about lineage in plain language."),
     CommandEntry(
         "mcp", "agent:mcp", "Serve the Model Context Protocol on standard input and output."

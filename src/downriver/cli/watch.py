@@ -25,6 +25,7 @@ from downriver.cli.output import (
 )
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.runs import parse_period
+from downriver.govern.triggers import read_triggers
 from downriver.govern.watch import (
     AlertDispatcher,
     MonitorRound,
@@ -36,6 +37,7 @@ from downriver.govern.watch import (
 from downriver.govern.watch.alerts import render_line, sample_alert
 from downriver.model.control_characters import escape_json
 from downriver.model.governance import Finding, FindingKind, Severity
+from downriver.model.trust.triggers import ActionState, TriggeredAction
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
 from downriver.service.govern import parse_moment, parse_since
@@ -43,11 +45,14 @@ from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store.findings import ChannelBacklog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
+    from downriver.govern.triggers import ActionRunner, TriggerRule
     from downriver.govern.watch.monitor import Monitor
 
 _ALL = 10_000
+_PATIENCE = 10.0  # seconds for the running action when the monitor stops
 _COLOURS = {Severity.INFO: "blue", Severity.WARNING: "yellow", Severity.CRITICAL: "bold red"}
 
 OnceOption = Annotated[
@@ -101,11 +106,12 @@ NowOption = Annotated[
 
 
 class WatchReport(msgspec.Struct, kw_only=True):
-    """The result of one check: changes, open findings, and alerts that were not delivered yet."""
+    """The result of one check: changes, open findings, pending alerts and triggered actions."""
 
     round: MonitorRound
     open: list[Finding]
     waiting: list[ChannelBacklog]
+    actions: list[TriggeredAction]
 
 
 def watch(
@@ -128,13 +134,20 @@ def watch(
     settings = _settings(config, every)
     if now is not None and not once:
         raise InvalidRequestError("--now", "requires --once")
+    rules = read_triggers(config)
     with Lineage.open(store, create=lake is not None) as lineage:
         dispatcher = AlertDispatcher(lineage.store, settings, _clock)
-        check = _StoreCheck(lineage, lineage.govern.monitor(settings), since, lake, now)
+        actions = lineage.triggers.runner(rules, _clock) if rules else None
+        monitor = lineage.govern.monitor(settings)
+        check = _StoreCheck(lineage, monitor, rules, actions, since, lake, now)
         if once:
             sys.exit(_check_once(check, dispatcher, fail_on, as_json=json))
         err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
+        if actions is not None:
+            actions.start()
         run_monitor(check.look, _AlertPrinter(json).print, dispatcher, _stopped(), settings.period)
+        if actions is not None:
+            actions.stop(_PATIENCE)
 
 
 def _settings(config: Path | None, every: str | None) -> WatchConfig:
@@ -169,12 +182,16 @@ class _StoreCheck:
         self,
         lineage: Lineage,
         monitor: Monitor,
+        rules: Sequence[TriggerRule],
+        actions: ActionRunner | None,
         since: str | None,
         lake: str | None,
         now: str | None,
     ) -> None:
         self.lineage = lineage
         self._monitor = monitor
+        self._rules = rules
+        self.actions = actions
         self._lake = lake
         self._now = None if now is None else parse_moment(now, "--now")
         self.since = None if since is None else parse_since(since, self.now)
@@ -188,7 +205,11 @@ class _StoreCheck:
         """Check once."""
         if self._lake is not None:
             self.lineage.govern.take_from_lake(self._lake)
-        return self._monitor.look(self.now, self.since)
+        done = self._monitor.look(self.now, self.since)
+        if self.actions is not None:
+            self.lineage.triggers(self._rules)
+            self.actions.wake()
+        return done
 
 
 def _check_once(
@@ -196,6 +217,7 @@ def _check_once(
 ) -> int:
     done = check.look()
     dispatcher.send_all()
+    finished = [] if check.actions is None else check.actions.run_due()
     open_findings = check.lineage.govern.findings(limit=_ALL).findings
     if check.since is not None:
         open_findings = [
@@ -203,10 +225,15 @@ def _check_once(
         ]
     waiting = check.lineage.govern.waiting_alerts()
     if as_json:
-        print_json(WatchReport(round=done, open=open_findings, waiting=waiting))
+        report = WatchReport(round=done, open=open_findings, waiting=waiting, actions=finished)
+        print_json(report)
     else:
         _AlertPrinter(False).print(done)
         _show_summary(done, open_findings, waiting)
+        for action in finished:
+            result = f": {action.result}" if action.state is not ActionState.DONE else ""
+            line = f"{action.state.value} {action.trigger} → {action.target}{result}"
+            out.print(escape(line))
     return int(any(finding.severity.rank >= fail_on.rank for finding in open_findings))
 
 

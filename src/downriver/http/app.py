@@ -57,7 +57,7 @@ from downriver.http.v1 import (
     search,
 )
 from downriver.http.v1.news import HeadWatch
-from downriver.http.v1.trust import audit, contracts, evidence, privacy, quality
+from downriver.http.v1.trust import audit, contracts, evidence, privacy, quality, triggers
 from downriver.http.web_files import WebFiles
 from downriver.isolation import shared_workers
 from downriver.store import KeyRole
@@ -108,6 +108,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *contracts.ENDPOINTS,
     *privacy.ENDPOINTS,
     *quality.ENDPOINTS,
+    *triggers.ENDPOINTS,
     *evidence.ENDPOINTS,
     *audit.ENDPOINTS,
     *graph.ENDPOINTS,

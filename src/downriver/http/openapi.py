@@ -19,6 +19,7 @@ _QUERY = {
     "decision": ("Only verdicts with this decision: APPROVED, CAUTION or BLOCKED.", "string"),
     "entity": ("A dataset, job or column: a name or an id.", "string"),
     "version": ("A version of the dataset.", "string"),
+    "trigger": ("Only actions of the trigger with this name.", "string"),
     "nodeId": (
         "`dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME` or, for columns, "
         "`datasetField:NAMESPACE:NAME:FIELD`.",
@@ -71,7 +72,11 @@ _QUERY = {
     "dialect": ("postgres (the default), snowflake or databricks.", "string"),
     "limit": ("The maximum number of results.", "integer"),
     "include": ("Parts of each node, separated by commas: columns, runs.", "string"),
-    "state": ("Only runs in this state: START, RUNNING, COMPLETE, ABORT, FAIL.", "string"),
+    "state": (
+        "Only runs in this state: START, RUNNING, COMPLETE, ABORT, FAIL; of triggers, only actions "
+        "in this state: waiting, running, done, failed.",
+        "string",
+    ),
     "before": ("Only runs before this ISO 8601 time, or `next_before` of a page.", "string"),
     "job": ("A job: a name or an id.", "string"),
     "head": (

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from downriver.service.trust.retention import RetentionApi
     from downriver.service.trust.schemas import SchemaApi
     from downriver.service.trust.tag_changes import TagApi
+    from downriver.service.trust.triggers import TriggerApi
     from downriver.service.views.column_edges import ColumnEdgeApi
     from downriver.service.views.entity_view import EntityViewApi
     from downriver.service.views.graph_diff import GraphDiffApi
@@ -265,6 +266,13 @@ class Lineage:
         from downriver.service.trust.tag_changes import TagApi
 
         return TagApi(self.session)
+
+    @cached_property
+    def triggers(self) -> TriggerApi:
+        """Actions that findings start downstream. Call it to record them."""
+        from downriver.service.trust.triggers import TriggerApi
+
+        return TriggerApi(self.session)
 
     @cached_property
     def retention(self) -> RetentionApi:

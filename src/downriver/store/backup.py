@@ -64,6 +64,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "alerts": ("id", "channel", "due_at", "attempts", "error", "body"),
     "watch_state": ("name", "body"),
     "verdicts": ("id", "at", "decision", "body"),
+    "triggered": ("id", "trigger_name", "target", "state", "due_at", "body"),
 }
 
 

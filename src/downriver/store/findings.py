@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from downriver.model.governance import Finding, Findings, Severity
+from downriver.store.triggers import TriggerTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,10 +102,11 @@ def _conditions(wanted: FindingFilter) -> tuple[list[str], list[Any]]:
 
 
 class FindingsTransaction:
-    """The write transaction of a monitor: findings, alerts and its progress."""
+    """The write transaction of a monitor: findings, alerts, triggered actions and its progress."""
 
     def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
+        self.triggers = TriggerTransaction(tx)
 
     def of_entities(self, entities: Iterable[str]) -> dict[str, Finding]:
         """Return the open findings of these entities, by id."""

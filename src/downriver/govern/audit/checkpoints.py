@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import http.client
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from downriver.errors import InvalidRequestError
+from downriver.govern.http_post import HttpPost, PostFailedError
 from downriver.govern.signing_key import is_signed, parse_public_key
 
 if TYPE_CHECKING:
@@ -199,14 +197,9 @@ def _append(path: Path, line: bytes) -> None:
 
 
 def _post(url: str, body: bytes) -> None:
-    shown = urlsplit(url)._replace(netloc=urlsplit(url).netloc.rpartition("@")[2]).geturl()
-    request = urllib.request.Request(  # noqa: S310 — http or https, as `check_place` checked
-        url, body, {"Content-Type": "application/json", "User-Agent": "downriver"}, method="POST"
-    )
     try:
-        urllib.request.urlopen(request, timeout=_TIMEOUT).close()  # noqa: S310
-    except urllib.error.HTTPError as exc:
-        exc.close()
-        raise InvalidRequestError("to", f"{shown} answered {exc.code}") from None
-    except (OSError, http.client.HTTPException, ValueError) as exc:
-        raise InvalidRequestError("to", f"{shown}: no answer ({type(exc).__name__})") from exc
+        HttpPost(url, _TIMEOUT).send(body)
+    except PostFailedError as exc:
+        parts = urlsplit(url)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        raise InvalidRequestError("to", f"{shown}: {exc}") from exc

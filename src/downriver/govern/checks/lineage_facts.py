@@ -227,6 +227,25 @@ class LineageFacts:
         datasets = self._identities.canonicals(columns.dataset[targets]).tolist()
         return set(zip(jobs, datasets, strict=True))
 
+    def possible_outputs(self, holding: set[int]) -> Links:
+        """Return the datasets that may have values of these, with the jobs that may write them.
+
+        A job without column lineage may use every column of its inputs. Tests write nothing.
+        """
+        found: Links = defaultdict(set)
+        waiting, seen = list(holding), set(holding)
+        while waiting:
+            dataset = waiting.pop()
+            for job in self.readers[dataset]:
+                for output in self.outputs[job] - holding:
+                    if (job, output) in self.claimed:
+                        continue
+                    found[output].add(job)
+                    if output not in seen:
+                        seen.add(output)
+                        waiting.append(output)
+        return found
+
     @cached_property
     def code_columns(self) -> dict[int, set[str]]:
         """The columns that code names, in lower case, by the job whose code it is."""

@@ -53,7 +53,7 @@ def report_privacy(view: CatalogSnapshot, subject: Entity, around: EntityContext
     columns = _by_dataset({**reach.reached, reach.root: (reach.root,)}, view)
     masked = _by_dataset(reach.masked, view)
     facts = LineageFacts(view.graph, view.reader)
-    possible = _possible(facts, set(columns))
+    possible = facts.possible_outputs(set(columns))
     listed = {*columns, *masked, *possible}
     spoken = view.graph.nodes.identities.display_names(listed, view.reader)
     known = NodeFactsReader(view.graph, view.reader).read(
@@ -102,26 +102,6 @@ def _by_dataset(paths: Paths, view: CatalogSnapshot) -> dict[int, list[PersonalC
         if entity is not None and isinstance(entity.id, ColumnId):
             personal = PersonalColumn(column=column, field=entity.id.field, path=list(path))
             found[identities.canonical(entity.node)].append(personal)
-    return found
-
-
-def _possible(facts: LineageFacts, holding: set[int]) -> dict[int, set[int]]:
-    """Return the datasets that may have the field, with the jobs that may have written it there.
-
-    A job without column lineage may use every column of its inputs. Tests write nothing.
-    """
-    found: dict[int, set[int]] = defaultdict(set)
-    waiting, seen = list(holding), set(holding)
-    while waiting:
-        dataset = waiting.pop()
-        for job in facts.readers[dataset]:
-            for output in facts.outputs[job] - holding:
-                if (job, output) in facts.claimed:
-                    continue
-                found[output].add(job)
-                if output not in seen:
-                    seen.add(output)
-                    waiting.append(output)
     return found
 
 

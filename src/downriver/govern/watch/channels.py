@@ -5,24 +5,20 @@ A sender raises `AlertNotSentError`, whose text contains no secret.
 
 from __future__ import annotations
 
-import http.client
 import logging
 import os
 import smtplib
 import ssl
 import threading
-import urllib.error
-import urllib.request
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 import msgspec
 from typing_extensions import assert_never
 
-from downriver.errors import InvalidRequestError, StoreError
+from downriver.errors import StoreError
+from downriver.govern.http_post import HttpPost, PostFailedError, failure_reason
 from downriver.govern.watch.alerts import (
     Alert,
     AlertNotSentError,
@@ -83,42 +79,20 @@ class _File:
             raise AlertNotSentError(f"{self._path}: {exc.strerror}") from exc
 
 
-class _StayHere(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects, because a redirected POST becomes a GET."""
-
-    def redirect_request(self, *arguments: Any) -> None:
-        """Follow no redirect."""
-
-
 class _Post:
-    """Sends a POST request, through the proxies of the environment."""
+    """Sends the alerts of a batch in one POST request."""
 
     def __init__(
         self, url: str, timeout: float, render: Callable[[Sequence[Alert]], bytes]
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise InvalidRequestError("url", "is not an http:// or https:// URL")
-        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
-        if parts.username:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-        self._timeout = timeout
+        self._post = HttpPost(url, timeout)
         self._render = render
-        self._opener = urllib.request.build_opener(_StayHere)
 
     def __call__(self, alerts: Sequence[Alert]) -> None:
-        request = urllib.request.Request(  # noqa: S310 — http or https, as checked above
-            self._url, self._render(alerts), self._headers, method="POST"
-        )
         try:
-            self._opener.open(request, timeout=self._timeout).close()
-        except urllib.error.HTTPError as exc:
-            exc.close()
-            raise AlertNotSentError(f"answered {exc.code}") from None
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            raise AlertNotSentError(_reason(exc)) from None  # the text may hold the URL
+            self._post.send(self._render(alerts))
+        except PostFailedError as exc:
+            raise AlertNotSentError(str(exc)) from exc
 
 
 class _Mail:
@@ -160,13 +134,9 @@ class _Mail:
 
 
 def _reason(exc: Exception) -> str:
-    """Return the reason of a failure without text that may contain a secret."""
-    if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception):
-        return _reason(exc.reason)
     if isinstance(exc, smtplib.SMTPResponseException):
         return f"{type(exc).__name__} {exc.smtp_code}"
-    reason = exc.strerror if isinstance(exc, OSError) else None
-    return f"{type(exc).__name__}: {reason}" if reason else type(exc).__name__
+    return failure_reason(exc)
 
 
 log = logging.getLogger("downriver")

@@ -206,11 +206,16 @@ def _check_quiet(quiet: QuietHours, field: str) -> None:
 def _check_channel(channel: AnyChannel, field: str) -> None:
     secrets = {"url": getattr(channel, "url", None), "password": getattr(channel, "password", None)}
     for name, text in secrets.items():
-        if text is not None and not _REFERENCE.fullmatch(text):
+        if text is not None and not is_secret_reference(text):
             raise InvalidRequestError(
                 f"{field}.{name}",
                 "is a secret: write ${NAME} and set the environment variable NAME",
             )
+
+
+def is_secret_reference(text: str) -> bool:
+    """Return whether a text names an environment variable, as `${NAME}`."""
+    return _REFERENCE.fullmatch(text) is not None
 
 
 def read_secret(text: str, field: str) -> str:

@@ -29,6 +29,7 @@ from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
 from downriver.store.hash_chain import GENESIS
 from downriver.store.port import LogEntry, Row, StoreState
+from downriver.store.triggers import TriggerQueries
 from downriver.store.verdicts import VerdictQueries
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class CatalogReader:
         self.findings = FindingQueries(queries)
         self.keys = KeyQueries(queries)
         self.verdicts = VerdictQueries(queries)
+        self.triggers = TriggerQueries(queries)
         self.audit = AuditQueries(queries)
         self.retirement = RetirementQueries(queries)
 
