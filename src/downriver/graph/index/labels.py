@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type
 from downriver.store import LABEL_FACETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from downriver.graph.index.node_graph import NodeGraph
     from downriver.graph.index.vectors import Flags, Ints, Longs
@@ -47,7 +47,7 @@ class TagSet(NamedTuple):
     @property
     def every(self) -> frozenset[str]:
         """The tags of the node and of its columns."""
-        return _every_tag(self)
+        return self.whole.union(*(of_column for _, of_column in self.of_columns))
 
     def of(self, column: str) -> frozenset[str]:
         """Return the tags of a column."""
@@ -57,11 +57,6 @@ class TagSet(NamedTuple):
     def union(self, other: TagSet) -> TagSet:
         """Return the tags of both."""
         return TagSet(self.whole | other.whole, self.of_columns | other.of_columns)
-
-
-@lru_cache(100_000)  # every search asks for those of all nodes that it found
-def _every_tag(tags: TagSet) -> frozenset[str]:
-    return tags.whole.union(*(of_column for _, of_column in tags.of_columns))
 
 
 class NodeLabels(NamedTuple):
@@ -81,12 +76,18 @@ class LabelCounts(NamedTuple):
 
 
 class _Values(Generic[T]):
-    """Values and their numbers. 0 is no value. Values are only added."""
+    """Values and their numbers. 0 is no value. Values are only added.
 
-    def __init__(self, none: T) -> None:
+    `words` returns what searches count and show of a value.
+    """
+
+    def __init__(self, none: T, words: Callable[[T], Iterable[str]]) -> None:
         self.items: list[T] = [none]
+        self._words_of = words
+        self._words: list[tuple[str, ...]] = [()]
         self._numbers: dict[T, int] = {none: 0}
         self._adding = threading.Lock()
+        self._last_total: tuple[Ints, Counter[str]] = (_NONE, Counter())
 
     def number(self, value: T) -> int:
         """Return the number of a value, a new one if the value is new."""
@@ -96,14 +97,27 @@ class _Values(Generic[T]):
         with self._adding:
             number = self._numbers.setdefault(value, len(self.items))
             if number == len(self.items):
+                self._words.append(tuple(self._words_of(value)))
                 self.items.append(value)
             return number
 
-    def counted(self, numbers: Ints) -> Iterator[tuple[T, int]]:
-        """Yield each different value, and how often its number occurs."""
-        counts = np.bincount(numbers)
+    def total(self, numbers: Ints) -> Counter[str]:
+        """Count each word in the values of numbers."""
+        counts, words = np.bincount(numbers), self._words
+        total = Counter[str]()
         for number in np.flatnonzero(counts).tolist():
-            yield self.items[number], int(counts[number])
+            count = int(counts[number])
+            for word in words[number]:
+                total[word] = total.get(word, 0) + count
+        return total
+
+    def total_of_all(self, numbers: Ints) -> Counter[str]:
+        """Return the total of the numbers of all nodes. It is kept for the same numbers."""
+        counted, total = self._last_total
+        if counted is not numbers:
+            total = self.total(numbers)
+            self._last_total = numbers, total
+        return total
 
     def flags(self, numbers: Ints, is_wanted: Callable[[T], bool]) -> Flags:
         """Return for each number whether its value is wanted. Each value is tested once."""
@@ -118,9 +132,9 @@ class _AllValues:
     """The values of every kind of label."""
 
     def __init__(self) -> None:
-        self.types = _Values("")
-        self.owners = _Values[tuple[str, ...]](())
-        self.tags = _Values(TagSet())
+        self.types = _Values("", lambda kind: (kind,))
+        self.owners = _Values[tuple[str, ...]]((), lambda owners: owners)
+        self.tags = _Values(TagSet(), lambda tags: tags.every)
 
     def numbers(self, facets: Mapping[str, bytes]) -> Iterable[tuple[str, int]]:
         """Yield the number of the value in each facet."""
@@ -201,9 +215,9 @@ class Labels:
         """Count the labels of nodes."""
         types, tags, owners = self._joined(nodes, graph)
         return LabelCounts(
-            Counter(dict(self.values.types.counted(types))),
-            _total((every.every, count) for every, count in self.values.tags.counted(tags)),
-            _total(self.values.owners.counted(owners)),
+            self.values.types.total(types),
+            self.values.tags.total(tags),
+            self.values.owners.total(owners),
         )
 
     def of_type(self, nodes: Ints, graph: NodeGraph, pattern: str) -> Flags:
@@ -230,16 +244,15 @@ class Labels:
             flags = owned if tag is None else flags[:size] & owned[:size]
         return flags
 
-    @cached_property
+    @property
     def tag_counts(self) -> Counter[str]:
         """How many nodes have each tag, of their own or of a column."""
-        counted = self.values.tags.counted(self.numbers[TAGS])
-        return _total((tags.every, count) for tags, count in counted)
+        return self.values.tags.total_of_all(self.numbers[TAGS])
 
-    @cached_property
+    @property
     def owner_counts(self) -> Counter[str]:
         """How many nodes have each owner."""
-        return _total(self.values.owners.counted(self.numbers[OWNERSHIP]))
+        return self.values.owners.total_of_all(self.numbers[OWNERSHIP])
 
     def tagged_columns(self, pattern: str) -> tuple[Flags, set[str]]:
         """Return for each node whether a column of it has a tag that matches, and their names."""
@@ -310,14 +323,6 @@ def label_pattern(pattern: str) -> Callable[[str], bool]:
     """Return a test for a pattern with `*` and `?`, whatever the case."""
     wanted = re.compile(fnmatch.translate(pattern.casefold())).match
     return lru_cache(None)(lambda value: wanted(value.casefold()) is not None)
-
-
-def _total(counted: Iterable[tuple[Iterable[str], int]]) -> Counter[str]:
-    total = Counter[str]()
-    for values, count in counted:
-        for value in values:
-            total[value] += count
-    return total
 
 
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:

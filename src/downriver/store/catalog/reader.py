@@ -62,7 +62,8 @@ class ChangeFeed:
 
     def datasets(self, after: int) -> Iterator[Row]:
         """Yield (id, namespace, name) of the datasets whose id is above `after`, by id."""
-        sql = "SELECT id, namespace, name FROM nodes WHERE kind = 0 AND id > ? ORDER BY id"
+        # Not `kind = 0`: SQLite would then read all datasets by name, and sort them.
+        sql = "SELECT id, namespace, name FROM nodes WHERE id > ? AND kind < 1 ORDER BY id"
         return self._queries.scan(sql, (after,))
 
     def nodes(self, after: int) -> Iterator[Row]:
