@@ -62,6 +62,7 @@ PARTS = (
     Shown("inventory", "/trust?tab=inventory", "Compare with a list of tables"),
     Shown("changes", "/trust?tab=changes", "What changed"),
     Shown("policy", "/settings?tab=policy", "breaking_consumers"),
+    Shown("tags", "/settings?tab=tags", "certified"),
     Shown("integrations", "/settings?tab=integrations", "Airflow"),
     Shown("administration", "/settings?tab=administration", "Would be removed"),
 )
@@ -81,7 +82,8 @@ def axe_violations(page: Page) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("shown", PAGES, ids=lambda shown: shown.name)
 def test_a_page(web_server: str, open_page: Callable[..., Page], shown: Shown, scheme: str) -> None:
-    page = open_page(f"{web_server}{shown.path}", scheme=scheme)
+    expected = "404" if shown.name == "not-found" else None
+    page = open_page(f"{web_server}{shown.path}", scheme=scheme, expected=expected)
     page.get_by_text(shown.text).first.wait_for()
     expect(page.locator("[data-loading]")).to_have_count(0)
     page.wait_for_timeout(400)  # transitions end

@@ -107,6 +107,29 @@ def test_a_locked_column_keeps_its_path_and_fades_the_rest(
     expect(again.locator("path[data-type=DIRECT]").first).to_be_attached()
 
 
+def test_a_link_with_short_names_locks_the_column(web_server: str, open_page: OpenPage) -> None:
+    more = "&locked=revenue_daily&column=revenue_eur"
+    page = open_page(lineage_url(web_server, "revenue_daily", more))
+    expect(page.locator("path[data-type=DIRECT]").first).to_be_attached()
+    expect(card(page, REVENUE).get_by_role("button", name="Column revenue_eur")).to_be_visible()
+
+
+def test_the_whole_graph_stays_in_view_when_the_panel_opens(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(lineage_url(web_server))
+    page.get_by_role("button", name="Table").click()
+    panel = page.get_by_role("complementary", name="Table and details")
+    panel.wait_for()
+    page.wait_for_timeout(300)
+    limit = panel.bounding_box()
+    assert limit is not None
+    for node in page.locator("[data-node]").all():
+        box = node.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= limit["x"]
+
+
 def test_hovering_a_column_previews_its_path(web_server: str, open_page: OpenPage) -> None:
     page = open_page(lineage_url(web_server))
     rows = open_columns(page, FCT_ORDERS)

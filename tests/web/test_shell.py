@@ -26,7 +26,7 @@ def test_every_page_of_the_navigation_opens(
 
 
 def test_an_unknown_address_says_so(web_server: str, open_page: Callable[..., Page]) -> None:
-    page = open_page(f"{web_server}/no/such/page")
+    page = open_page(f"{web_server}/no/such/page", expected="404")
     page.get_by_role("heading", level=1, name="There is no such page").wait_for()
     expect(page).to_have_title("Not found · Downriver")
     page.get_by_role("button", name="Search everything").click()

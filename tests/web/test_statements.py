@@ -42,8 +42,8 @@ def server(
         yield url, writer, reader
 
 
-def open_with(open_page: OpenPage, url: str, key: str) -> Page:
-    page = open_page(url, expected="401")
+def open_with(open_page: OpenPage, url: str, key: str, *, expected: str = "401") -> Page:
+    page = open_page(url, expected=expected)
     page.get_by_label("Access key").fill(key)
     page.get_by_label("Access key").press("Enter")
     page.get_by_role("heading", level=1).wait_for()

@@ -1,7 +1,8 @@
 """The files of the web UI, which the build writes into the package.
 
 A path is looked up in a list of the files that exist and never joined to a folder, so that no
-request reaches another file. Any other path is a page of the UI and gets `index.html`.
+request reaches another file. A page of the UI gets `index.html`. Any other path is a 404: for a
+browser with `index.html`, which shows the page "not found", else as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "web"
 _INDEX = "index.html"
+PAGES = frozenset(
+    {"", "lineage", "change", "verdicts", "trust", "ask", "settings", "entity", "run"}
+)
 _RESERVED = re.compile(r"/(v1|api|mcp|healthz|readyz|metrics|openapi\.json)(/|$)")
 _HASHED = re.compile(r"^assets/.*-[\w-]{8,}\.\w+$")
 _FOREVER = "public, max-age=31536000, immutable"
@@ -70,9 +74,14 @@ class WebFiles:
         files = self._list_files()
         if _INDEX not in files:
             return Response(_NOT_BUILT, 503, media_type="text/html")
-        if name not in files and name.startswith("assets/"):
-            raise HTTPException(404)  # not the first page: a browser would read it as a script
-        return _send(files.get(name, files[_INDEX]), request)
+        if name in files:
+            return _send(files[name], request)
+        if name.rstrip("/") in PAGES:
+            return _send(files[_INDEX], request)
+        # A script or style gets no HTML, which a browser would read as one.
+        if name.startswith("assets/") or "text/html" not in request.headers.get("accept", ""):
+            raise HTTPException(404)
+        return _send(files[_INDEX], request, status=404)
 
     def _list_files(self) -> dict[str, _WebFile]:
         """Return the files by name; they are listed again when the UI was built again."""
@@ -107,7 +116,7 @@ def _scan(folder: Path) -> Iterator[tuple[str, _WebFile]]:
         )
 
 
-def _send(file: _WebFile, request: Request) -> Response:
+def _send(file: _WebFile, request: Request, *, status: int = 200) -> Response:
     accepted = parse_accept_encoding(request.headers.get("accept-encoding", ""))
     encoding = next((name for name in file.encodings if name in accepted), None)
     path = file.path if encoding is None else file.encodings[encoding]
@@ -120,11 +129,11 @@ def _send(file: _WebFile, request: Request) -> Response:
         "ETag": f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"',
         "Vary": "Accept-Encoding",
     }
-    if request.headers.get("if-none-match") == headers["ETag"]:
+    if status == 200 and request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     if encoding is not None:
         headers["Content-Encoding"] = encoding
-    return Response(path.read_bytes(), headers=headers)
+    return Response(path.read_bytes(), status, headers)
 
 
 def parse_accept_encoding(header: str) -> set[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
+import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +15,7 @@ from tests.unit.http.test_app import TestClient, run_event
 
 from downriver.http import build_app
 from downriver.http.server.security_headers import SECURITY_HEADERS
-from downriver.http.web_files import WebFiles, parse_accept_encoding
+from downriver.http.web_files import PAGES, WebFiles, parse_accept_encoding
 from downriver.service import Lineage
 
 SCRIPT = b"console.log('built');" * 100
@@ -46,13 +48,32 @@ def client(lineage, folder):
         yield opened
 
 
-@pytest.mark.parametrize("path", ["/", "/lineage/dataset:db:orders", "/settings", "/.sources"])
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("path", ["/", "/lineage", "/entity?id=orders", "/settings/"])
 def test_pages_of_the_ui_get_the_first_page_without_a_key(client, lineage, path):
     lineage.admin.create_key("someone", "reader")
     answer = client.get(path)
     assert (answer.status_code, "<title>UI" in answer.text) == (200, True)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("path", ["/nope", "/no/such/page", "/.sources", "/robots.txt", "/v2"])
+def test_other_pages_are_not_found(client, path):
+    shown = client.get(path, headers=BROWSER)
+    assert (shown.status_code, "<title>UI" in shown.text) == (404, True)
+    known = {"If-None-Match": shown.headers["etag"], **BROWSER}
+    assert client.get(path, headers=known).status_code == 404
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["error"]) == (404, "NotFound")
+
+
+def test_the_server_knows_the_pages_of_the_ui():
+    routes = Path(__file__).parents[3] / "web" / "src" / "shell" / "routes.ts"
+    paths = re.findall(r'{ path: "/([^"]*)"', routes.read_text("utf-8"))
+    assert set(paths) == PAGES
 
 
 def test_hashed_files_are_kept_for_ever_and_sent_compressed(client):

@@ -32,9 +32,12 @@ export function useView(scene: Scene | null, generation: string, focus: string |
   const width = useStore((state) => state.width);
   const height = useStore((state) => state.height);
   const shown = useRef("");
+  const fitted = useRef<Viewport>(undefined); // the last view of the whole graph
   const fit = useCallback(() => {
     const { width, height } = store.getState();
-    if (scene) void flow.setViewport(wholeView(scene, width, height), { duration: duration(scene) });
+    if (scene === null) return;
+    fitted.current = wholeView(scene, width, height);
+    void flow.setViewport(fitted.current, { duration: duration(scene) });
   }, [flow, store, scene]);
   const reveal = useCallback(
     (id: string, close = false) => {
@@ -54,9 +57,21 @@ export function useView(scene: Scene | null, generation: string, focus: string |
     shown.current = generation;
     const whole = wholeView(scene, width, height);
     const start = focus === undefined ? undefined : scene.byId.get(focus);
-    if (whole.zoom >= READABLE_ZOOM || start === undefined) void flow.setViewport(whole);
+    const asWhole = whole.zoom >= READABLE_ZOOM || start === undefined;
+    fitted.current = asWhole ? whole : undefined;
+    if (asWhole) void flow.setViewport(whole);
     else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: 0.75 });
   }, [scene, generation, focus, width, height, flow]);
+  useEffect(() => {
+    // The panel was opened or closed, or the window resized: a view of the whole graph stays one.
+    const [x, y, zoom] = store.getState().transform;
+    const view = fitted.current;
+    if (scene === null || view === undefined || view.x !== x || view.y !== y || view.zoom !== zoom) return;
+    const whole = wholeView(scene, width, height);
+    if (whole.zoom < MAP_BELOW_ZOOM) return;
+    fitted.current = whole;
+    void flow.setViewport(whole);
+  }, [width, height]); // eslint-disable-line -- not when more appears: what is shown does not move
   return { fit, reveal };
 }
 

@@ -6,7 +6,7 @@ import { changedEdges } from "./column_changes";
 import { collapse, hide, isTemporary, merge } from "./graph_view";
 import { filterRows, renderCsv, sortRows } from "./table_rows";
 import { nearestTick } from "./time_slider";
-import { parseState, renderState, withRoot, type LineageState } from "./url_state";
+import { parseState, renderState, withRoot, type LineageState, withIds } from "./url_state";
 
 describe("the URL", () => {
   test("holds everything that is shown", () => {
@@ -119,6 +119,16 @@ test("a link to a column locks its path and opens its dataset", () => {
   const state = parseState(new URLSearchParams(lineagePath("dataset:pg:orders", "total").split("?")[1]));
   expect(state.locked).toEqual({ dataset: "dataset:pg:orders", column: "total" });
   expect([...state.openColumns]).toEqual(["dataset:pg:orders"]);
+});
+
+test("short names in an address stand for the nodes that have them", () => {
+  const nodes = [dataset("dataset:pg:raw.orders", { name: "raw.orders", label: "orders" }), dataset("dataset:s3:orders", { name: "lake/orders", label: "lake/orders" })];
+  const state = withIds(parseState(new URLSearchParams("entity=orders&locked=orders&column=total&columns=raw.orders&at=lake/orders")), nodes);
+  expect(state.locked).toEqual({ dataset: "dataset:pg:raw.orders", column: "total" });
+  expect([...state.openColumns]).toEqual(["dataset:pg:raw.orders"]);
+  expect(state.active).toBe("dataset:s3:orders");
+  expect(withIds(state, nodes).locked).toBe(state.locked);
+  expect(withIds(parseState(new URLSearchParams("at=nowhere")), nodes).active).toBe("nowhere");
 });
 
 test("only added and removed column edges are changes", () => {

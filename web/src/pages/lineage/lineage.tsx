@@ -15,7 +15,7 @@ import { RootSearch } from "./root_search";
 import { SidePanel } from "./side_panel";
 import { TimeSlider } from "./time_slider";
 import { Toolbar } from "./toolbar";
-import { toggled, useLineageState, type LineageState, type SetState } from "./url_state";
+import { toggled, useLineageState, withIds, type LineageState, type SetState } from "./url_state";
 import styles from "./lineage.module.css";
 
 export default function Lineage() {
@@ -24,9 +24,11 @@ export default function Lineage() {
   return <LineageView state={state} setState={setState} />;
 }
 
-function LineageView({ state, setState }: { state: LineageState; setState: SetState }) {
-  const answer = useGraph(state);
+function LineageView({ state: written, setState: write }: { state: LineageState; setState: SetState }) {
+  const answer = useGraph(written);
   const { merged } = answer;
+  const state = useMemo(() => withIds(written, merged?.nodes ?? []), [written, merged]);
+  const setState: SetState = (change, step) => write((before) => change(withIds(before, merged?.nodes ?? [])), step);
   const [picked, setPicked] = useState<PickedEdge | null>(null);
   const [, navigate] = useLocation();
   const shown = useMemo<Shown>(() => {
@@ -160,9 +162,10 @@ function LockBar({ state, setState, merged, path }: { state: LineageState; setSt
   return (
     <div className={styles.lock} role="status">
       <Icon name="lock" size={13} />
-      <strong>{label}.{column}</strong>
+      <strong title={`${label}.${column}`}>{column}</strong>
       <span>
-        {path.isPending ? "Loading its path" : path.error ? "Its path could not be loaded" : edges ? `${edges} column ${edges === 1 ? "edge" : "edges"} up and down` : "No column lineage is known"}
+        {`of ${label}: `}
+        {path.isPending ? "loading its path" : path.error ? "its path could not be loaded" : edges ? `${edges} column ${edges === 1 ? "edge" : "edges"} up and down` : "no column lineage is known"}
         {outside ? `, ${outside} ${outside === 1 ? "dataset is" : "datasets are"} not shown` : ""}
         {path.data && !path.data.complete ? `, incomplete: ${path.data.blind_spots.length} blind spots` : ""}
       </span>

@@ -103,6 +103,28 @@ export function toggled<T>(items: ReadonlySet<T>, item: T): Set<T> {
   return next;
 }
 
+interface Named {
+  id: string;
+  label: string;
+  name: string;
+  aliases: readonly string[];
+}
+
+/** The state with ids in place of the short names that a person wrote into the address. */
+export function withIds(state: LineageState, nodes: readonly Named[]): LineageState {
+  const ids = new Set(nodes.map((node) => node.id));
+  const idOf = (written: string) => {
+    if (ids.has(written)) return written;
+    const meant = nodes.filter((node) => node.name === written || node.label === written || node.aliases.includes(written));
+    return meant.length === 1 ? meant[0]!.id : written;
+  };
+  const open = [...state.openColumns];
+  const openColumns = open.every((id) => ids.has(id)) ? state.openColumns : new Set(open.map(idOf));
+  const locked = state.locked && { ...state.locked, dataset: idOf(state.locked.dataset) };
+  const active = state.active === undefined ? undefined : idOf(state.active);
+  return { ...state, openColumns, locked: locked?.dataset === state.locked?.dataset ? state.locked : locked, active };
+}
+
 /** Small steps replace the entry of the browser's history; the others can be undone with Back. */
 export type SetState = (change: (state: LineageState) => LineageState, step?: "small" | "large") => void;
 

@@ -7,18 +7,22 @@ import { formatCount, formatTime } from "../../design/format";
 import { Loaded, Page, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Button, Panel } from "../../design/parts";
 import { chooseTheme, themeChoice, type ThemeChoice } from "../../design/theme";
-import { AuditPanel, KeysPanel, PolicyPanel } from "./administration";
+import { AuditPanel } from "./audit_panel";
 import { IntegrationsPanel } from "./integrations_panel";
+import { KeysPanel } from "./keys_panel";
+import { PolicyPanel } from "./policy_panel";
 import { RetentionPanel } from "./retention_panel";
+import { TagsPanel } from "./tags_panel";
 import styles from "./settings.module.css";
 
 const THEMES: Record<ThemeChoice, string> = { light: "Light", dark: "Dark", system: "As the system" };
 
-type TabId = "general" | "policy" | "integrations" | "administration";
+type TabId = "general" | "policy" | "tags" | "integrations" | "administration";
 
 const TABS: readonly Tab<TabId>[] = [
   { id: "general", label: "General" },
   { id: "policy", label: "Policy" },
+  { id: "tags", label: "Tags" },
   { id: "integrations", label: "Integrations" },
 ];
 
@@ -39,6 +43,7 @@ export default function Settings() {
           </>
         ) : null}
         {active === "policy" ? <PolicyPanel /> : null}
+        {active === "tags" ? <TagsPanel /> : null}
         {active === "integrations" ? <IntegrationsPanel /> : null}
         {active === "administration" ? (
           <>
