@@ -67,7 +67,18 @@ ONLY_IN = {
 }
 # What several capture sources use. A source imports no other source.
 SHARED_BY_SOURCES = frozenset(
-    {"code", "commits", "dataset_names", "emit", "frame_origins", "mlflow", "sql", "trained_models"}
+    {
+        "code",
+        "commits",
+        "dataset_names",
+        "emit",
+        "entries",
+        "frame_origins",
+        "mlflow",
+        "rest",
+        "sql",
+        "trained_models",
+    }
 )
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(

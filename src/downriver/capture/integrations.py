@@ -66,6 +66,21 @@ INTEGRATIONS: tuple[Integration, ...] = (
         extra="iceberg",
         guide="integrations/iceberg",
     ),
+    Integration(
+        "kafka",
+        "downriver consume kafka://HOST:9092/TOPIC",
+        ("KAFKA",),
+        package="confluent-kafka",
+        module="confluent_kafka",
+        extra="kafka",
+        guide="integrations/kafka",
+    ),
+    Integration(
+        "kafka-connect",
+        "downriver import kafka-connect URL",
+        ("KAFKA-CONNECT",),
+        guide="integrations/kafka",
+    ),
     Integration("sql", "downriver capture sql models", ("SQL",), guide="sql"),
     Integration("python", "@lineage().track(...)", ("PYTHON",), ("client/python",), guide="sdk"),
 )

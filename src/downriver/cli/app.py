@@ -55,6 +55,11 @@ COMMANDS: tuple[CommandEntry, ...] = (
             ),
             CommandEntry("glue", "catalogs.imports:glue", "Import the tables of AWS Glue."),
             CommandEntry("unity", "catalogs.imports:unity", "Import the lineage of Unity Catalog."),
+            CommandEntry(
+                "kafka-connect",
+                "catalogs.imports:kafka_connect",
+                "Import the connectors of Kafka Connect.",
+            ),
         ),
     ),
     CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
@@ -190,6 +195,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
                 "iceberg", "systems.capture:iceberg", "Read the snapshots of Iceberg tables."
             ),
         ),
+    ),
+    CommandEntry(
+        "consume", "systems.consume:consume", "Read events and lineage from Kafka topics."
     ),
     CommandEntry(
         "integrations",

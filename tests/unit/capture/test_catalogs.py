@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from downriver import Lineage
-from downriver.capture.catalogs import parse_glue, parse_unity, render_export
+from downriver.capture.catalogs import parse_glue, parse_unity
+from downriver.capture.entries import render_export
 from downriver.errors import InvalidRequestError
 from downriver.model.ids import DatasetId, JobId
 

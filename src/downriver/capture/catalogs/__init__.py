@@ -1,7 +1,6 @@
 """Lineage that other catalogs have exported to files, one module for each catalog."""
 
-from downriver.capture.catalogs.entries import CatalogExport, render_export
 from downriver.capture.catalogs.glue import parse_glue
 from downriver.capture.catalogs.unity import parse_unity
 
-__all__ = ["CatalogExport", "parse_glue", "parse_unity", "render_export"]
+__all__ = ["parse_glue", "parse_unity"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from downriver.capture.catalogs.entries import CatalogExport, ExportedTable, UnreadRecord
+from downriver.capture.entries import CatalogExport, ExportedTable, UnreadRecord
 from downriver.errors import InvalidRequestError
 from downriver.model.ids import DatasetId
 from downriver.openlineage.facets.dataset import SchemaField

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from downriver.capture.catalogs.entries import (
+from downriver.capture.entries import (
     CatalogExport,
     ExportedJob,
     UnreadRecord,

@@ -1,4 +1,4 @@
-"""`downriver import glue` and `unity`: lineage from files that other catalogs export."""
+"""`downriver import`: lineage that other systems export, from files or their APIs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.capture.catalogs import parse_glue, parse_unity, render_export
+from downriver.capture.catalogs import parse_glue, parse_unity
+from downriver.capture.entries import render_export
+from downriver.capture.rest import RestApi
 from downriver.cli.events import StoredEvents, UnreadableEvent, show_stored
 from downriver.cli.output import JsonOption, StoreOption, counted, print_json
 from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
+from downriver.service.session import now
 
 if TYPE_CHECKING:
-    from downriver.capture.catalogs import CatalogExport
+    from downriver.capture.entries import CatalogExport
 
 _BATCH = 500
 
+KeyOption = Annotated[
+    str,
+    typer.Option(
+        "--api-key",
+        metavar="KEY",
+        envvar="DOWNRIVER_IMPORT_KEY",
+        help="The token of the other system, or USER:PASSWORD.",
+    ),
+]
+
 
 class CatalogImport(StoredEvents, kw_only=True):
-    """The result of the import of a file of another catalog."""
+    """The result of the import of what another system exported."""
 
-    file: str
+    source: str
     tables: int
     jobs: int
 
@@ -47,7 +60,8 @@ def glue(
     The S3 location of a table becomes a second name of the table. Jobs that write files there are
     therefore connected with the table.
     """
-    _import(parse_glue(_text(file), str(file), region), file, store, json=json)
+    export = parse_glue(_text(file), str(file), region)
+    _import(export, str(file), store, at=_modified(file), json=json)
 
 
 def unity(
@@ -70,7 +84,45 @@ def unity(
     json: JsonOption = False,
 ) -> None:
     """Import the lineage of Unity Catalog: jobs, notebooks, tables and columns."""
-    _import(parse_unity(_text(file), str(file), workspace), file, store, json=json)
+    export = parse_unity(_text(file), str(file), workspace)
+    _import(export, str(file), store, at=_modified(file), json=json)
+
+
+def kafka_connect(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|FILE",
+            help="The REST API of Kafka Connect, such as http://connect:8083, or a JSON file with "
+            "configurations of connectors.",
+        ),
+    ],
+    brokers: Annotated[
+        str,
+        typer.Option(
+            "--brokers",
+            metavar="HOST:PORT",
+            help="The first Kafka broker. It is part of the namespace of the topics.",
+        ),
+    ] = "localhost:9092",
+    api_key: KeyOption = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import the connectors of Kafka Connect: which table, topic and sink each connects.
+
+    Connectors of Debezium, JDBC, S3, GCS, Snowflake, BigQuery, Elasticsearch, MongoDB and Iceberg
+    are read. Others become jobs with a blind spot.
+    """
+    from downriver.capture.kafka.connectors import fetch_connectors, parse_connectors
+
+    text: str | bytes
+    if "://" in source:
+        api = RestApi(source, api_key)
+        text, name, at = fetch_connectors(api), api.url, None
+    else:
+        text, name, at = _text(Path(source)), source, _modified(Path(source))
+    _import(parse_connectors(text, name, brokers), name, store, at=at, json=json)
 
 
 def _text(file: Path) -> str:
@@ -82,11 +134,18 @@ def _text(file: Path) -> str:
         raise InvalidRequestError("FILE", f"{file}: not text in UTF-8") from exc
 
 
-def _import(export: CatalogExport, file: Path, store: str | None, *, json: bool) -> None:
-    summary = CatalogImport(file=str(file), tables=len(export.tables), jobs=len(export.jobs))
+def _modified(file: Path) -> int:
+    """Return when a file was changed, in µs: the same file gives the same events again."""
+    return int(file.stat().st_mtime * 1_000_000)
+
+
+def _import(
+    export: CatalogExport, source: str, store: str | None, *, at: int | None, json: bool
+) -> None:
+    """Store what a system exported, as of a time or of now."""
+    summary = CatalogImport(source=source, tables=len(export.tables), jobs=len(export.jobs))
     summary.problems = [UnreadableEvent(where, reason) for where, reason in export.unread]
-    at = int(file.stat().st_mtime * 1_000_000)  # the same file gives the same events again
-    events = list(render_export(export, at))
+    events = list(render_export(export, now() if at is None else at))
     with Lineage.open(store) as lineage:
         for start in range(0, len(events), _BATCH):
             receipts = lineage.ingest(events[start : start + _BATCH])
@@ -97,6 +156,6 @@ def _import(export: CatalogExport, file: Path, store: str | None, *, json: bool)
         print_json(summary)
     else:
         found = f"{counted(summary.tables, 'table')}, {counted(summary.jobs, 'job')}"
-        show_stored(summary, f"{found} of {file}")
+        show_stored(summary, f"{found} of {source}")
     if summary.problems:
         raise typer.Exit(1)

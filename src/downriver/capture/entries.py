@@ -1,10 +1,10 @@
-"""What every catalog exports: tables with columns and tags, and lineage between them."""
+"""What other systems export: datasets with columns and tags, and the jobs between them."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -12,9 +12,18 @@ from downriver.errors import InvalidRequestError
 from downriver.model.facts import ColumnTransformation
 from downriver.openlineage.events import dataset, dataset_event, job_event
 from downriver.openlineage.facets.column_lineage import (
+    LINEAGE,
     ColumnInput,
+    JobOutput,
     OutputLineage,
     render_column_lineage,
+    render_dataset_lineage,
+    render_job_lineage,
+)
+from downriver.openlineage.facets.custom import (
+    BLIND_SPOTS,
+    BlindSpotEntry,
+    render_blind_spots,
 )
 from downriver.openlineage.facets.dataset import (
     DATASET_TYPE,
@@ -26,9 +35,17 @@ from downriver.openlineage.facets.dataset import (
     render_symlinks,
 )
 from downriver.openlineage.facets.description import render_description, render_owners, render_tags
+from downriver.openlineage.facets.job import (
+    JOB_DEPENDENCIES,
+    JOB_TYPE,
+    PARENT,
+    render_dependencies,
+    render_job_type,
+    render_parent_job,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from downriver.model.ids import DatasetId, JobId
     from downriver.openlineage import Event
@@ -37,10 +54,11 @@ if TYPE_CHECKING:
 _DECLARED = ColumnTransformation(
     direct=True, subtype="TRANSFORMATION", description="", masking=False, confidence="declared"
 )
+_COPIED = _DECLARED._replace(subtype="IDENTITY")
 
 
 class ExportedTable(msgspec.Struct, kw_only=True):
-    """A table as a catalog describes it."""
+    """A dataset as another system describes it. `sources` are datasets that it derives from."""
 
     id: DatasetId
     kind: str = ""
@@ -50,14 +68,29 @@ class ExportedTable(msgspec.Struct, kw_only=True):
     tags: list[str] = []
     column_tags: dict[str, list[str]] = {}
     other_names: list[DatasetId] = []
+    sources: list[DatasetId] = []
+
+
+ColumnSources: TypeAlias = dict[str, list[tuple["DatasetId", str]]]
 
 
 class ExportedJob(msgspec.Struct, kw_only=True):
-    """A job in a catalog: its input and output tables, and the columns of the outputs."""
+    """A job of another system: its inputs and outputs, and the sources of columns of the outputs.
+
+    `origins` has the inputs of an output, if it does not derive from all of them. `upstream` are
+    the jobs that run before this one.
+    """
 
     id: JobId
+    kind: str = ""
+    streaming: bool = False
+    description: str = ""
     inputs: list[DatasetId] = []
-    outputs: dict[DatasetId, dict[str, list[tuple[DatasetId, str]]]] = {}
+    outputs: dict[DatasetId, ColumnSources] = {}
+    origins: dict[DatasetId, list[DatasetId]] = {}
+    blind_spots: list[BlindSpotEntry] = []
+    upstream: list[JobId] = []
+    parent: JobId | None = None
 
 
 class UnreadRecord(NamedTuple):
@@ -68,7 +101,10 @@ class UnreadRecord(NamedTuple):
 
 
 class CatalogExport(msgspec.Struct):
-    """The content of an export, and the records that could not be read."""
+    """The content of an export, and the records that could not be read.
+
+    `source` is the system, as tags and types of jobs name it.
+    """
 
     source: str
     tables: list[ExportedTable] = []
@@ -85,7 +121,27 @@ def render_export(export: CatalogExport, at: int) -> Iterator[Event]:
             dataset(target, {"columnLineage": _column_lineage(columns)} if columns else None)
             for target, columns in job.outputs.items()
         ]
-        yield job_event(job.id, at, inputs=[dataset(one) for one in job.inputs], outputs=outputs)
+        inputs = [dataset(one) for one in job.inputs]
+        facets = _job_facets(job, export.source)
+        yield job_event(job.id, at, inputs=inputs, outputs=outputs, facets=facets)
+
+
+def _job_facets(job: ExportedJob, source: str) -> Facets:
+    kind = job.kind or "JOB"
+    facets: Facets = {JOB_TYPE: render_job_type(source.upper(), kind, streaming=job.streaming)}
+    if job.description:
+        facets["documentation"] = render_description("Job", job.description)
+    if len(job.outputs) > 1 and job.origins:
+        facets[LINEAGE] = render_job_lineage(
+            {one: JobOutput(sources, OutputLineage({})) for one, sources in job.origins.items()}
+        )
+    if job.blind_spots:
+        facets[BLIND_SPOTS] = render_blind_spots(job.blind_spots)
+    if job.upstream:
+        facets[JOB_DEPENDENCIES] = render_dependencies(job.upstream)
+    if job.parent is not None:
+        facets[PARENT] = render_parent_job(job.parent)
+    return facets
 
 
 def _facets(table: ExportedTable, source: str) -> Facets:
@@ -102,15 +158,22 @@ def _facets(table: ExportedTable, source: str) -> Facets:
         facets["tags"] = render_tags("Dataset", table.tags, table.column_tags, source=source)
     if table.other_names:
         facets[SYMLINKS] = render_symlinks(table.other_names)
+    if table.sources:
+        facets[LINEAGE] = render_dataset_lineage(table.sources)
     return facets
 
 
-def _column_lineage(columns: dict[str, list[tuple[DatasetId, str]]]) -> msgspec.Raw:
+def _column_lineage(columns: ColumnSources) -> msgspec.Raw:
     fields = {
         field: [ColumnInput(source, column, _DECLARED) for source, column in sources]
         for field, sources in columns.items()
     }
     return render_column_lineage(OutputLineage(fields))
+
+
+def copied_inputs(source: DatasetId, names: Iterable[str]) -> dict[str, list[ColumnInput]]:
+    """Return the sources of columns that are columns of another dataset, unchanged."""
+    return {name: [ColumnInput(source, name, _COPIED)] for name in names}
 
 
 def read_records(text: str, name: str) -> list[Any]:
