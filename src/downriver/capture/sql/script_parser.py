@@ -13,7 +13,9 @@ from downriver.capture.sql.procedures.control_flow import list_pieces
 from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, find_word, word_at
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.statements.token_shapes import find_effect, find_export
+from downriver.capture.sql.text.client_commands import remove_client_commands
 from downriver.capture.sql.text.mentions import list_tables, scan_tables
+from downriver.capture.sql.text.name_tokens import join_name_tokens
 from downriver.capture.sql.text.parse import ScriptStatement, StatementParser, is_statement
 from downriver.capture.sql.text.rewrite import RewriteContext, dot_legacy_names, rewrite_tokens
 from downriver.capture.sql.text.split import replace_delimiters, split_by_keyword, split_statements
@@ -73,6 +75,7 @@ class ScriptParser:
         self._parser = StatementParser(self._dialect, budget)
         self._keyword_ends_statement = name in _WITHOUT_SEMICOLONS
         self._depth = 0
+        self._stopped = False  # at the time limit
         self._procedural = False  # after the first block, declarations may be anywhere
         self._routines: set[str] = set()
         self._triggered: dict[str, TableName] = {}  # by function of a trigger: the table
@@ -80,8 +83,9 @@ class ScriptParser:
 
     def read(self, sql: str) -> Iterator[ScriptStatement]:
         """Yield the statements of a script. A fault in one does not affect the others."""
-        text = replace_delimiters(sql)
+        text = remove_client_commands(replace_delimiters(sql))
         tokens, problem = tokenize_leniently(text, self._dialect)
+        tokens = join_name_tokens(tokens, self._dialect)
         self._triggered.update(self._find_triggers(tokens))
         for chunk in split_statements(dot_legacy_names(tokens, self._dialect)):
             for parsed in self._chunk(chunk, text):
@@ -98,9 +102,10 @@ class ScriptParser:
         parts = split_by_keyword(chunk) if self._keyword_ends_statement else [chunk]
         for part in parts:
             if self._budget.out_of_time:
-                yield self._unread(
-                    part, sql, "too_large", "the time limit was reached before this statement"
-                )
+                message = "the time limit was reached: this and later statements were not read"
+                unread = self._unread(part, sql, "too_large", message)
+                yield unread._replace(blind_spots=()) if self._stopped else unread
+                self._stopped = True
                 continue
             found_any = False
             for piece in list_pieces(part, routine):
@@ -260,7 +265,7 @@ class ScriptParser:
         """Yield the queries in brackets, or after FOR or `:=`."""
         at = 0
         while at < len(tokens):
-            if word(tokens[at]) not in ("SELECT", "WITH"):
+            if word(tokens[at]) not in ("SELECT", "WITH") or word_at(tokens, at + 1) in _OF_TYPE:
                 at += 1
                 continue
             opened = at > 0 and tokens[at - 1].token_type == TokenType.L_PAREN
@@ -330,6 +335,7 @@ class ScriptParser:
         )
 
 
+_OF_TYPE = ("TIME", "LOCAL")  # TIMESTAMP WITH TIME ZONE
 _STARTS = frozenset(
     {
         "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE", "DROP", "ALTER", "COPY",

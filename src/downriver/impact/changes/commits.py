@@ -16,6 +16,7 @@ from downriver.impact.changes.dbt.build_output import (
     DBT_PROJECT,
     copy_packages,
     find_artifact_folders,
+    is_artifact,
     is_in_folders,
     list_build_folders,
     list_seed_folders,
@@ -152,6 +153,8 @@ def _add_entry(
             detail = "this clone does not have the content of the file"
             found.unread.append(Unread(path=entry.path, line=0, reason=reason, detail=detail))
             return
+    if is_artifact(before or after or b""):
+        return
     is_read = entry.path.lower().endswith(READ)
     if not is_read and any(b"\0" in data for data in (before, after) if data is not None):
         return  # a binary file

@@ -247,6 +247,8 @@ class _MentionScan:
     def _into(self, at: int) -> None:
         if self._next(at) == "NAME" and self._words[at + 3 : at + 4] == ["VALUE"]:
             return  # DuckDB: UNPIVOT t ON a, b INTO NAME x VALUE y
+        if self._dialect_name == "oracle" and self._verb not in ("INSERT", "MERGE"):
+            return  # SELECT … INTO a variable
         self._add(at, writes=True)
 
     def _using(self, at: int) -> None:
@@ -291,6 +293,8 @@ class _MentionScan:
         self._add(at, writes=bool(self._verb))
 
     def _view(self, at: int) -> None:
+        if self._words[max(0, at - 2) : at] == ["REFRESH", "MATERIALIZED"]:
+            return  # the statement that creates the view has its lineage
         if not self._before(at, frozenset({"LATERAL", "ON"})):
             self._add(at, writes=True)
 

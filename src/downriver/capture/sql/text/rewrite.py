@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
+from downriver.capture.sql.text.namespaces import without_namespaces
 from downriver.capture.sql.text.output_clause import normalize_output_clause
 from downriver.capture.sql.text.split import VIEW_ATTRIBUTES
 from downriver.capture.sql.text.stream_statements import STREAM_RULES
@@ -417,6 +418,7 @@ _REPLACE_ROWS = (
 
 
 _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
+    without_namespaces,
     _queue_is_read,
     _replace_is_insert,
     _altered_view,

@@ -17,8 +17,15 @@ _WRITTEN = (("target-path", "target"), ("log-path", "logs"))
 _INSTALLED = ("packages-install-path", "modules-path")
 _PACKAGES = ("dbt_packages", "dbt_modules")
 _ARTIFACTS = frozenset({"manifest.json", "run_results.json", "partial_parse.msgpack"})
+_START = 300  # bytes: an artifact begins with its metadata
 _CODE = (".sql", ".yml", ".yaml", ".py")
 _DEFAULT_OF_VARIABLE = re.compile(r"env_var\(\s*['\"][^'\"]*['\"]\s*,\s*['\"]([^'\"]+)['\"]")
+
+
+def is_artifact(data: bytes) -> bool:
+    """Return whether this is the text of an artifact of dbt, such as a manifest or a catalog."""
+    start = data[:_START]
+    return start.lstrip().startswith(b"{") and b'"dbt_schema_version"' in start
 
 
 def list_build_folders(project: str, text: str) -> set[str]:

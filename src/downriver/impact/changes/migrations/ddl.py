@@ -17,6 +17,7 @@ from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.script_parser import ScriptParser
 from downriver.capture.sql.templates.jinja import Template, render_template
 from downriver.capture.sql.templates.tags import is_template
+from downriver.capture.sql.text.client_commands import remove_client_commands
 from downriver.capture.sql.text.dialect import get_dialect
 from downriver.capture.sql.text.split import replace_delimiters, split_statements
 from downriver.capture.sql.text.tokens import source_text, tokenize_leniently
@@ -210,6 +211,7 @@ class _Migration:
             yield self._unread(whole, line, UnreadReason.INCLUDE, whole)
         text = _blanked(_INCLUDE_LINE, _blanked(_CLIENT_SETTING, sql))
         text = replace_delimiters(BARE_RENAME.sub(r"\1COLUMN \2\3", text))
+        text = remove_client_commands(text)
         tokens, problem = tokenize_leniently(text, self._dialect)
         if problem is not None:
             reason = UnreadReason.SQL_SYNTAX

@@ -1,0 +1,157 @@
+"""Removes the commands of SQL clients from a script: SQL*Plus, psql, sqlcmd, bteq, sqlite3."""
+
+from __future__ import annotations
+
+import re
+
+# Commands of SQL*Plus, each with what follows it. Other words may begin a line of a statement.
+_SQL_PLUS = re.compile(
+    r"""(?:
+      REM(?:ARK)? (?=\s|$)
+    | PRO(?:MPT)? (?=\s|$)
+    | SPO(?:OL)? (?=\s|$)
+    | PAU(?:SE)? (?=\s|$)
+    | ACC(?:EPT)? \s+ \w+ (?=\s|$)
+    | (?:UN)? DEF(?:INE)? (?=\s*$ | \s+\w+\s*(?:=|$))
+    | COL(?:UMN)? \s+ \S+ \s+
+      (?:FORMAT|FOR|HEADING|HEA|NEW_VALUE?|NEW_V|NOPRINT|NOPRI|PRINT|JUSTIFY|ALIAS|CLEAR|LIKE
+         |WORD_WRAPPED|WOR|WRAPPED|TRUNCATED|TRU|ON|OFF|OLD_VALUE?|OLD_V|A\d+) \b
+    | SET \s+
+      (?:APPINFO|ARRAY(?:SIZE)?|AUTO\w*|CMDSEP|COLSEP|CONCAT|DEF(?:INE)?|ECHO|EMB(?:EDDED)?
+         |ERRORL\w*|ESC(?:APE|CHAR)?|FEED(?:BACK)?|FLU(?:SH)?|HEA(?:DING|DS|DSEP)?|LIN(?:ESIZE|E)?
+         |LOBOF\w*|LONG(?:CHUNKSIZE)?|MARK(?:UP)?|NEWP(?:AGE)?|NULL|NUM(?:FORMAT|WIDTH|F)?
+         |PAGES(?:IZE)?|PAU(?:SE)?|RECSEP\w*|SCAN|SERVEROUT(?:PUT)?|SHIFT\w*|SHOW\w*|SQL(?:BLANK
+         |CASE|CO|N|P|T)\w*|SUF(?:FIX)?|TAB|TERM(?:OUT)?|TI(?:ME)?|TIMI(?:NG)?|TRIM(?:OUT|SPOOL|S)?
+         |UND(?:ERLINE)?|VER(?:IFY)?|WRA(?:P)?|XQUERY) (?:\s+[^\s=].*)? $
+    | SHO(?:W)? \s+ (?:ERR(?:ORS)?|ALL|PARAMETERS?|SGA|USER|REL\w*|CON_\w+|PDBS) \b
+    | WHENEVER \s+ (?:SQLERROR|OSERROR) \b
+    | (?:EXIT|QUIT)
+      (?=\s*;?\s*$ | \s+ (?:SUCCESS|FAILURE|WARNING|ROLLBACK|COMMIT|SQL\.SQLCODE|\d+) \b)
+    | CONN(?:ECT)? \s+ \S+ (?:/|\s+AS\s+SYS) \S* \s* $
+    | DISC(?:ONNECT)? \s* $
+    | (?:T|B)TI(?:TLE)? (?=\s|$)
+    | BRE(?:AK)? \s+ ON \b
+    | COMP(?:UTE)? \s+ \w+ \s+ (?:OF|LABEL) \b
+    | CL(?:EAR)? \s+ (?:SCR|COL|BRE|BUFF|COMP|SQL|TIMI)\w*
+    | VAR(?:IABLE)? \s+ \w+ \s+ (?:NUMBER|VARCHAR2|CHAR|CLOB|REFCURSOR|BINARY_\w+) \b
+    | PRINT \s+ :? \w+ \s* $
+    | HO(?:ST)? (?=\s|$)
+    | STA(?:RT)? \s+ [\w./\\-]+ \.sql \b
+    | @@? \s* [\w./\\&$-]
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SQLCMD = re.compile(
+    r":(?:setvar|r|on\s+error|connect|out|error|listvar|exit|quit|xml|help|serverlist|reset)\b",
+    re.IGNORECASE,
+)
+_DOT = re.compile(  # of bteq, sqlite3 and duckdb
+    r"""\.(?:LOGON|LOGOFF|LOGMECH|LOGDATA|QUIT|EXIT|SET|IF|GOTO|LABEL|REMARK|OS|RUN|SHOW|SESSIONS
+      |REPEAT|ERRORLEVEL|COMPILE|WIDTH|HEADERS?|MODE|SEPARATOR|READ|OPEN|TIMER|BAIL|ECHO|NULLVALUE
+      |NULL|PRINT|TABLES|SCHEMA|DATABASES|HELP|OUTPUT|ONCE|CD|SHELL|SYSTEM|PROMPT|EXPLAIN|STATS
+      |CHANGES|LOAD|PRAGMA|MAXROWS|TRACE|PARAMETER|LOG)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DOT_IMPORT = re.compile(
+    r"\.import(?P<options>(?:\s+-\S+(?:\s+\d+)?)*)\s+(?P<file>'[^']+'|\"[^\"]+\"|\S+)\s+(?P<table>[\w.\"]+)\s*$",
+    re.IGNORECASE,
+)
+_DOT_FILE = re.compile(r"\.(?:IMPORT|EXPORT)\b", re.IGNORECASE)  # of bteq: the data is not known
+_PSQL = re.compile(r"\\(?:[a-zA-Z]\w*\+?|!|\?)")
+_PSQL_COPY = re.compile(r"\\copy\b", re.IGNORECASE)
+_PSQL_END = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|crosstabview|watch)\b[^\n]*$")
+_FIRST = frozenset("rRpPsSaAuUdDcCwWeEqQtTbBvVhH@:.\\")
+_OF_SQL_PLUS = _FIRST - {":", ".", "\\"}
+_SIGN = re.compile(
+    r"^[ \t]*(?:[@\\.:/]"
+    r"|(?:REM|PRO|SPO|PAU|ACC|DEF|UNDEF|COL|SET|SHO|WHEN|EXIT|QUIT|CONN|TTI|BTI|HO)\w*(?:\s|$))"
+    r"|\\g",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPENING = re.compile(r"/\*|--|'|\"|\$(?:[A-Za-z_]\w*)?\$")
+
+
+def remove_client_commands(sql: str) -> str:
+    """Replace the commands of SQL clients by spaces.
+
+    They end with their line and not with a semicolon: left in place, each would spoil the statement
+    after it. Lines keep their numbers. psql's `\\copy` and sqlite's `.import` become COPY. A `/` of
+    its own line becomes a semicolon.
+    """
+    if _SIGN.search(sql) is None:
+        return sql
+    lines = sql.split("\n")
+    begins, quote = True, ""  # whether a statement may begin here; the quotation that is open
+    continues = False  # whether a hyphen ends a line that continues, as in SQL*Plus
+    for at, line in enumerate(lines):
+        if not quote:
+            bare = line.strip()
+            changed = None
+            if bare and bare[0] in _FIRST and begins:
+                changed = _without_command(line, bare)
+            elif bare == "/" and _ends_statement(line, lines, at, begins=begins):
+                changed = line.replace("/", ";")
+            elif "\\g" in line and (end := _PSQL_END.search(line)) is not None:
+                kept = end.group() if end.group().startswith("\\gexec") else ""
+                changed = f"{line[: end.start()]}{kept};"
+            if changed is not None:
+                lines[at] = changed
+                continues = continues or bare[0] in _OF_SQL_PLUS
+                begins = True
+                continue
+        quote, code = _scan(line, quote)
+        if continues and not quote and code.endswith("-"):
+            lines[at] = f"{line.rstrip()[:-1]} "
+        if code or quote not in ("", "*/"):
+            begins = not quote and (code.endswith(";") or code.upper() == "GO")
+    return "\n".join(lines)
+
+
+def _without_command(line: str, bare: str) -> str | None:
+    """Return what replaces a line that is a command, None for a line of SQL."""
+    first = bare[0]
+    if first == "\\":
+        if _PSQL_COPY.match(bare):
+            text = line.replace("\\", "", 1)
+            return f"{text} " if bare.endswith(";") else f"{text};"
+        return "" if _PSQL.match(bare) else None
+    if first == ":":
+        return "" if _SQLCMD.match(bare) else None
+    if first == ".":
+        loaded = _DOT_IMPORT.match(bare)
+        if loaded is not None:
+            file = loaded["file"].strip("'\"")
+            return f"COPY {loaded['table']} FROM '{file}';"
+        if _DOT_FILE.match(bare):
+            return line if bare.endswith(";") else f"{line};"
+        return "" if _DOT.match(bare) else None
+    return "" if _SQL_PLUS.match(bare) else None
+
+
+def _ends_statement(line: str, lines: list[str], at: int, *, begins: bool) -> bool:
+    """Return whether a line with `/` alone ends a statement, and is not a division."""
+    return begins or line.startswith("/") or not any(map(str.strip, lines[at + 1 :]))
+
+
+def _scan(line: str, quote: str) -> tuple[str, str]:
+    """Return the quotation that is open after a line, and the code of the line without comments."""
+    code: list[str] = []
+    at = 0
+    while True:
+        if quote:
+            end = line.find(quote, at)
+            if end < 0:
+                return quote, "".join(code).strip()
+            at, quote = end + len(quote), ""
+            continue
+        found = _OPENING.search(line, at)
+        if found is None:
+            code.append(line[at:])
+            return "", "".join(code).strip()
+        code.append(line[at : found.start()])
+        if found.group() == "--":
+            return "", "".join(code).strip()
+        quote = "*/" if found.group() == "/*" else found.group()
+        if quote != "*/":
+            code.append("'")
+        at = found.end()
