@@ -19,6 +19,7 @@ from downriver.capture.code.dbt_resources import entries, find_dialect, mapping,
 from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dbt.model_config import list_hooks
 from downriver.capture.scan.dbt.relations import Quoting, RelationNames
+from downriver.capture.scan.dbt.unit_tests import read_fixtures
 from downriver.capture.scan.dbt.warehouse import find_adapter, guess_project_dialect
 from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, render_sql
@@ -73,6 +74,7 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
     names: dict[str, str] = {}
     sql_names: dict[str, str] = {}
     models: dict[str, DbtModelFile] = {}  # by path
+    fixtures: dict[str, str] = {}  # of unit tests, by name: queries and headers
     relations: Any = None
     properties: dict[str, dict[str, Any]] = {}  # of models, seeds and snapshots, by name
     measures: dict[str, str] = {}  # the semantic model of each measure
@@ -263,6 +265,7 @@ def _read_files(
         for path in repository.files_in((PurePosixPath(project.root) / folder).as_posix(), ".csv"):
             stem = PurePosixPath(path).stem
             project.models[path] = DbtModelFile(path=path, name=stem, table=stem)
+    project.fixtures = read_fixtures(project.root, project.folders["test"], repository)
     _read_aliases(project, properties)
     project.measures = {
         text(measure.get("name")): text(model.get("name"))

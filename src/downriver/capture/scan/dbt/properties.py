@@ -26,6 +26,7 @@ from downriver.capture.code.dbt_resources import (
 )
 from downriver.capture.scan.dbt.model_config import COLUMN_OPTIONS, list_columns
 from downriver.capture.scan.dbt.semantics import read_semantics
+from downriver.capture.scan.dbt.unit_tests import UnitTestRows
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.sql import read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
@@ -252,21 +253,10 @@ class PropertyFile:
             dataset = self._find_dataset(text(given.get("input")))
             if dataset is not None:
                 tables.append((dataset, given))
+        rows = UnitTestRows(job, self._project, self._dataset_for)
         for dataset, block in tables:
             job.add_input(dataset)
-            for row in entries(block.get("rows")):
-                for column in row:
-                    if isinstance(column, LocatedText):
-                        self._add_reference(job, dataset, column, "test", f"unit test: {column}")
-            header = block.get("rows")
-            if isinstance(header, LocatedText) and text(block.get("format")) == "csv":
-                first = header.strip().splitlines()[0] if header.strip() else ""
-                for column in filter(None, map(str.strip, first.split(","))):
-                    located = LocatedText(column, header.line + 1)
-                    self._add_reference(job, dataset, located, "test", f"unit test: {column}")
-            elif isinstance(header, LocatedText) or block.get("fixture"):
-                message = "the rows of a unit test in SQL or in another file are not read"
-                job.add_blind_spot(CodeBlindSpot("not_read", message, job.line))
+            rows.add(dataset, block)
         return job
 
     def _find_dataset(self, expression: str) -> DatasetId | None:

@@ -168,6 +168,13 @@ class TemplateUnknown(Undefined):
     def __len__(self) -> int:
         return 0
 
+    def __index__(self) -> int:
+        """Return how often `range(unknown)` runs its body."""
+        self._note()
+        return 1
+
+    __int__ = __index__  # type: ignore[assignment]
+
     def __bool__(self) -> bool:
         return self._rendering.branch(self._text)
 
