@@ -214,7 +214,7 @@ class ForbiddenError(DownriverError):
         more = f" and {len(outside) - _LISTED} more" if len(outside) > _LISTED else ""
         return cls(
             f"{listed}{more}: outside the namespaces of this API key ({', '.join(patterns)}). "
-            "Nothing of the event was stored; use a key for these namespaces",
+            "No part of the event was stored; use a key for these namespaces",
             outside,
         )
 

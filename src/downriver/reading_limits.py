@@ -1,4 +1,4 @@
-"""Limits of processor time and memory for reading one file, or one text, of somebody's code.
+"""Limits of processor time and memory for reading one file, or one text, of code.
 
 Code in Python stops with an exception. A C function that holds the interpreter does not: the system
 ends the process. `bootstrap/supervision.py` then starts the command again, and the text that ended

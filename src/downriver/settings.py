@@ -94,16 +94,16 @@ ANSWER_MB = Setting(
     "The largest answer to a request about code, in MB.",
 )
 YAML_MB = Setting("DOWNRIVER_YAML_MB", "16", "The largest YAML file that is read, in MB.")
-YAML_DEPTH = Setting("DOWNRIVER_YAML_DEPTH", "100", "How deep the values of a YAML file may nest.")
+YAML_DEPTH = Setting("DOWNRIVER_YAML_DEPTH", "100", "The maximum nesting depth of a YAML file.")
 YAML_VALUES = Setting(
     "DOWNRIVER_YAML_VALUES",
     "1000000",
-    "How many values a YAML file may have, with every alias counted as what it stands for.",
+    "The maximum number of values in a YAML file, with aliases expanded.",
 )
 AUDIT_ENTRIES = Setting(
     "DOWNRIVER_AUDIT_ENTRIES",
     "100000",
-    "The number of audit log entries to keep. Equal acts within one minute are one entry.",
+    "The number of audit log entries to keep. Identical actions within one minute are one entry.",
 )
 ALLOWED_HOSTS = Setting(
     "DOWNRIVER_ALLOWED_HOSTS",
@@ -192,8 +192,8 @@ SIGNING_KEY = Setting(
 CHECKPOINT_TO = Setting(
     "DOWNRIVER_CHECKPOINT_TO",
     "",
-    "Where the server keeps signed checkpoints of the log: a file, git:PATH or an http(s) URL. "
-    "Default: nowhere.",
+    "Where the server writes signed checkpoints of the log: a file, git:PATH or an http(s) URL. "
+    "Default: none.",
 )
 CHECKPOINT_MINUTES = Setting(
     "DOWNRIVER_CHECKPOINT_MINUTES",

@@ -102,7 +102,7 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
         found: list[dict[str, list[str]]] = []
 
         def look(lineage: Lineage) -> None:
-            found.append(news(lineage.govern.monitor(watch).look(now)))
+            found.append(news(lineage.govern.monitor(watch).check(now)))
             AlertDispatcher(lineage.store, watch, lambda: now).send_all()
 
         threads = [threading.Thread(target=look, args=(lineage,)) for lineage in (one, other)]
@@ -122,4 +122,4 @@ def test_figures_and_incidents_are_the_same_on_both(opened: Opener) -> None:
         assert (found.datasets, found.jobs, found.failing_jobs.count) == (2, 2, 1)
         report = lineage.govern.incident_report("mart", "2026-01-18T06:00:00Z")
         assert report.suspects[0].id.endswith(":raw")
-        assert lineage.govern.monitor(WatchConfig()).look(micros(DAYS - 0.8)).opened
+        assert lineage.govern.monitor(WatchConfig()).check(micros(DAYS - 0.8)).opened

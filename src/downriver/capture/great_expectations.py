@@ -36,7 +36,7 @@ def read_validations(path: Path) -> list[ValidationResult]:
         raise InvalidRequestError("FILE", f"{path} is not JSON: {exc}") from exc
     found = [_read(result) for result in _validations(content)]
     if not found:
-        raise InvalidRequestError("FILE", f"{path} is no result of Great Expectations")
+        raise InvalidRequestError("FILE", f"{path} is not a result of Great Expectations")
     return found
 
 
@@ -87,7 +87,7 @@ def _assertion(name: str, config: dict[str, Any], entry: dict[str, Any]) -> Qual
 
 
 def _raised(info: dict[str, Any]) -> bool:
-    """Tell whether an expectation failed to run; with several metrics, whether one of them did."""
+    """Return whether an expectation, or one of its metrics, raised an exception."""
     if "raised_exception" in info:
         return info["raised_exception"] is True
     return any(_mapping(each).get("raised_exception") is True for each in info.values())

@@ -117,7 +117,11 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "privacy",
         "",
         "Report where personal data goes.",
-        (CommandEntry("report", "trust.privacy:report", "Report what a person's field reaches."),),
+        (
+            CommandEntry(
+                "report", "trust.privacy:report", "Report where a column with personal data goes."
+            ),
+        ),
     ),
     CommandEntry(
         "contracts",
@@ -125,7 +129,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Check, apply and list data contracts.",
         (
             CommandEntry("check", "trust.contracts:check", "Check contracts against the data."),
-            CommandEntry("apply", "trust.contracts:apply", "Keep contracts in the store."),
+            CommandEntry("apply", "trust.contracts:apply", "Store contracts."),
             CommandEntry("list", "trust.contracts:list_contracts", "List the applied contracts."),
         ),
     ),
@@ -236,7 +240,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
             CommandEntry("diff", "lake.versions:diff", "Compare the edges of two versions."),
             CommandEntry("publish", "lake.versions:publish", "Copy the lake's events to a store."),
             CommandEntry("export", "lake.versions:export", "Write Neo4j, Parquet or event files."),
-            CommandEntry("views", "lake.versions:views", "Print SQL that makes DuckDB views."),
+            CommandEntry("views", "lake.versions:views", "Print SQL that creates DuckDB views."),
             CommandEntry("compact", "lake.versions:compact", "Merge small files into larger ones."),
             CommandEntry("expire", "lake.versions:expire", "Remove old events."),
             CommandEntry("clean", "lake.versions:clean", "Remove old versions and unused files."),
@@ -249,14 +253,16 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("status", "store:status", "Show the location and the size of the store."),
     CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
     CommandEntry("backup", "store:backup", "Write the store to one file."),
-    CommandEntry("restore", "store:restore", "Fill an empty store from a backup."),
+    CommandEntry("restore", "store:restore", "Restore a backup into an empty store."),
     CommandEntry(
         "audit",
         "",
         "Verify the log, print its events, and show the audit log.",
         (
             CommandEntry(
-                "log", "store:audit_log", "Show writes, refused requests and acts of admins."
+                "log",
+                "store:audit_log",
+                "Show writes, refused requests and actions of administrators.",
             ),
             CommandEntry("verify", "store:verify", "Verify the hash chain of the log."),
             CommandEntry("checkpoint", "trust.audit:checkpoint", "Sign the head of the log."),

@@ -118,7 +118,7 @@ ConsumersOption = Annotated[
     typer.Option(
         "--select",
         metavar="SELECTOR",
-        help="Show and judge only the consumers that this selector selects, and count the others.",
+        help="Consider only the consumers that this selector selects. The others are only counted.",
     ),
 ]
 LogicOption = Annotated[
@@ -322,7 +322,7 @@ def show_impact(found: Impact) -> None:
     state = "[green]complete[/]" if found.complete else "[yellow]incomplete[/]"
     out.print(
         f"{state} · {len(found.breaking)} breaking, {counted(len(found.warnings), 'warning')}, "
-        f"{not_rebuilt}{found.untouched} untouched"
+        f"{not_rebuilt}{found.untouched} not affected"
     )
     if found.left_out is not None:
         out.print(escape(describe_left_out(found.left_out)))

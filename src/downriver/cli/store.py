@@ -201,7 +201,9 @@ def event(
 def audit_log(
     actor: Annotated[
         str | None,
-        typer.Option("--actor", metavar="NAME", help="Show only acts of this key, or of `local`."),
+        typer.Option(
+            "--actor", metavar="NAME", help="Show only actions of this key, or of `local`."
+        ),
     ] = None,
     action: Annotated[
         str | None,
@@ -217,10 +219,10 @@ def audit_log(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show writes, refused requests and acts of administrators, the newest first.
+    """Show writes, refused requests and actions of administrators, the newest first.
 
-    Equal acts of one actor within one minute are one entry with a count. The actor `local` is a
-    process that opens the store itself, or a request to a server without keys.
+    Identical actions of one actor within one minute are one entry with a count. The actor `local`
+    is a process that opens the store itself, or a request to a server without keys.
     """
     from downriver.store import AuditFilter
 

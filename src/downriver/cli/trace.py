@@ -67,7 +67,8 @@ StatementsOption = Annotated[
     bool,
     typer.Option(
         "--statements",
-        help="List the jobs of single statements, such as dag.task.query.1, apart from their task.",
+        help="List the jobs of single statements, such as dag.task.query.1, separately from their "
+        "task.",
     ),
 ]
 BothOption = Annotated[bool, typer.Option("--both", help="Show both directions.")]

@@ -17,6 +17,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     err,
     escape,
     out,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from downriver.govern.triggers import ActionRunner, TriggerRule
+    from downriver.govern.watch.alerts import Alert
     from downriver.govern.watch.monitor import Monitor
 
 _ALL = 10_000
@@ -123,6 +125,7 @@ def watch(
     every: EveryOption = None,
     lake: LakeOption = None,
     now: NowOption = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -140,12 +143,13 @@ def watch(
         actions = lineage.triggers.runner(rules, _clock) if rules else None
         monitor = lineage.govern.monitor(settings)
         check = _StoreCheck(lineage, monitor, rules, actions, since, lake, now)
+        printer = _AlertPrinter(as_json=json, full_names=full_names)
         if once:
-            sys.exit(_check_once(check, dispatcher, fail_on, as_json=json))
+            sys.exit(_check_once(check, dispatcher, fail_on, printer))
         err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
         if actions is not None:
             actions.start()
-        run_monitor(check.look, _AlertPrinter(json).print, dispatcher, _stopped(), settings.period)
+        run_monitor(check.run, printer.print, dispatcher, _stopped(), settings.period)
         if actions is not None:
             actions.stop(_PATIENCE)
 
@@ -201,11 +205,11 @@ class _StoreCheck:
         """The time of the check."""
         return _clock() if self._now is None else self._now
 
-    def look(self) -> MonitorRound:
+    def run(self) -> MonitorRound:
         """Check once."""
         if self._lake is not None:
             self.lineage.govern.take_from_lake(self._lake)
-        done = self._monitor.look(self.now, self.since)
+        done = self._monitor.check(self.now, self.since)
         if self.actions is not None:
             self.lineage.triggers(self._rules)
             self.actions.wake()
@@ -213,9 +217,9 @@ class _StoreCheck:
 
 
 def _check_once(
-    check: _StoreCheck, dispatcher: AlertDispatcher, fail_on: Severity, *, as_json: bool
+    check: _StoreCheck, dispatcher: AlertDispatcher, fail_on: Severity, printer: _AlertPrinter
 ) -> int:
-    done = check.look()
+    done = check.run()
     dispatcher.send_all()
     finished = [] if check.actions is None else check.actions.run_due()
     open_findings = check.lineage.govern.findings(limit=_ALL).findings
@@ -224,11 +228,11 @@ def _check_once(
             f for f in open_findings if parse_moment(f.first_seen, "first_seen") >= check.since
         ]
     waiting = check.lineage.govern.waiting_alerts()
-    if as_json:
+    if printer.as_json:
         report = WatchReport(round=done, open=open_findings, waiting=waiting, actions=finished)
         print_json(report)
     else:
-        _AlertPrinter(False).print(done)
+        printer.print(done)
         _show_summary(done, open_findings, waiting)
         for action in finished:
             result = f": {action.result}" if action.state is not ActionState.DONE else ""
@@ -240,20 +244,33 @@ def _check_once(
 class _AlertPrinter:
     """Prints alerts: a line each, or a JSON object each."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
+    def __init__(self, *, as_json: bool, full_names: bool) -> None:
+        self.as_json = as_json
+        self._full_names = full_names
 
     def print(self, done: MonitorRound) -> None:
         """Print the alerts of one check."""
-        for alert in done.alerts():
-            if self._as_json:
+        alerts = list(done.alerts())
+        if self.as_json:
+            for alert in alerts:
                 write(escape_json(msgspec.json.encode(alert).decode()) + "\n")
-            else:
-                resolved = alert.event == "resolved"
-                colour = "green" if resolved else _COLOURS[alert.finding.severity]
-                word, _, rest = render_line(alert).partition(" ")
-                out.print(f"[{colour}]{word}[/] {escape(rest)}")
+        else:
+            self._print_lines(alerts)
         sys.stdout.flush()
+
+    def _print_lines(self, alerts: list[Alert]) -> None:
+        findings = [alert.finding for alert in alerts]
+        names = DisplayNames(
+            (finding.entity for finding in findings),
+            full=self._full_names,
+            texts=(finding.message for finding in findings),
+        )
+        names.print_heading()
+        for alert in alerts:
+            resolved = alert.event == "resolved"
+            colour = "green" if resolved else _COLOURS[alert.finding.severity]
+            word, _, rest = render_line(alert).partition(" ")
+            out.print(f"[{colour}]{word}[/] {names.replace_in(rest)}")
 
 
 def _show_summary(
@@ -269,7 +286,8 @@ def _show_summary(
     for channel in waiting:
         reason = f": {channel.error}" if channel.error else ""
         err.print(
-            f"{channel.alerts} alerts not delivered to {escape(channel.channel)}{escape(reason)}"
+            f"{counted(channel.alerts, 'alert')} not delivered to "
+            f"{escape(channel.channel)}{escape(reason)}"
         )
 
 

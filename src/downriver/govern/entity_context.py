@@ -65,12 +65,12 @@ class EntityContext:
         )
 
     def _entity(self, finding: Finding, node: int) -> Entity:
-        spoken = self._graph.nodes.identities.display_names([node], self._reader)[node].id
-        if finding.kind in _OF_A_COLUMN and isinstance(spoken, DatasetId):
+        node_id = self._graph.nodes.identities.display_names([node], self._reader)[node].id
+        if finding.kind in _OF_A_COLUMN and isinstance(node_id, DatasetId):
             column = self._reader.columns.find(node, finding.subject)
             if column is not None:
-                return Entity(ColumnId(spoken, column[1]), node, column[0])
-        return Entity(spoken, node)
+                return Entity(ColumnId(node_id, column[1]), node, column[0])
+        return Entity(node_id, node)
 
     def trace(self, entity: Entity, direction: Direction, limit: int) -> Trace:
         """Return a trace in one direction, the nearest entities first."""

@@ -129,11 +129,13 @@ class _Names:
         self.jobs = set(history.nodes_of_kind(1)) - retired - self.tasks.keys()
         self.all = self.datasets | self.jobs
 
-    def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:
+    def having(
+        self, facet: str, is_counted: Callable[[bytes], bool] = lambda body: True
+    ) -> set[int]:
         """Return the datasets with a facet that is not empty."""
         identities = self._view.graph.nodes.identities
         bodies = self._view.reader.facets.named(facet)
-        found = {identities.canonical(node) for node, body in bodies.items() if speaks(body)}
+        found = {identities.canonical(node) for node, body in bodies.items() if is_counted(body)}
         return found & self.datasets
 
     def listed(self, nodes: Collection[int]) -> CountWithExamples:
@@ -142,8 +144,8 @@ class _Names:
 
     def ids(self, nodes: Iterable[int]) -> dict[int, str]:
         """Return what nodes are called in answers."""
-        spoken = self._view.graph.nodes.identities.display_names(nodes, self._view.reader)
-        return {node: str(name.id) for node, name in spoken.items()}
+        display_names = self._view.graph.nodes.identities.display_names(nodes, self._view.reader)
+        return {node: str(name.id) for node, name in display_names.items()}
 
 
 class _Flow:

@@ -174,8 +174,8 @@ def certified_paths(
     nodes: set[int] = set()
     for tag in CERTIFIED_TAGS:
         nodes |= set(find_tagged(graph, reader, tag).datasets)
-    spoken = graph.nodes.identities.display_names(nodes, reader)
-    paths = [_path(Entity(spoken[node].id, node), around) for node in nodes]
+    display_names = graph.nodes.identities.display_names(nodes, reader)
+    paths = [_path(Entity(display_names[node].id, node), around) for node in nodes]
     paths.sort(key=lambda path: (path.intact, path.dataset))
     intact = sum(path.intact for path in paths)
     return CertifiedPaths(integrity=Share.of(intact, len(paths)), datasets=paths)

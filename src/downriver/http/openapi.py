@@ -43,7 +43,7 @@ _QUERY = {
     "kind": ("Only this kind: of a finding, or dataset, job, column, tag or owner.", "string"),
     "type": ("Only this asset type.", "string"),
     "namespace": ("Only this namespace; `*` stands for any text.", "string"),
-    "actor": ("Only acts of this key, token or `local`.", "string"),
+    "actor": ("Only actions of this key, token or `local`.", "string"),
     "action": ("Only this: write, refused, create key, revoke key, rebuild, restore.", "string"),
     "owner": ("Only entities with this owner.", "string"),
     "group": ("none, namespace or schema.", "string"),
@@ -100,7 +100,7 @@ _QUERY = {
     "timezone": ("The time zone of the days, such as Europe/Berlin.", "string"),
     "certified": ("Also measure the integrity of certified paths.", "boolean"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
-    "statements": ("Show jobs that report one statement apart from their task.", "boolean"),
+    "statements": ("Show jobs that report one statement separately from their task.", "boolean"),
 }
 _REQUIRED = ("entity", "q", "field", "nodeId", "runId", "source", "target", "dataset", "column")
 _MEANINGS = {

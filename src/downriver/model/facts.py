@@ -23,7 +23,7 @@ class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class EvidenceRank(IntEnum):
-    """How an event knows what it states. The numbers are stored, and the largest one counts."""
+    """How certain a fact of an event is. The numbers are stored, and the largest one counts."""
 
     INFERRED = -1  # read by Downriver from what a producer sent, such as the SQL of a job
     DECLARED = 0  # by a JobEvent or DatasetEvent
@@ -31,7 +31,7 @@ class EvidenceRank(IntEnum):
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
-    """The first and last event that showed something, and how the most certain one knows it."""
+    """The first and last event that contain a fact, and the largest certainty of these events."""
 
     first: EventRef
     last: EventRef
@@ -134,7 +134,10 @@ class RunState(IntEnum):
 
 
 class RunFact(msgspec.Struct, frozen=True):
-    """The state of a run. It never goes backwards; of two end states the later one counts."""
+    """The state of a run. A later state replaces an earlier one, in any order of events.
+
+    Of two end states, the one with the later event time counts.
+    """
 
     state: RunState
     state_at: int

@@ -103,7 +103,7 @@ class GovernApi:
     ) -> Incident:
         """Report the problems of a dataset, column or job, their causes, and who is affected.
 
-        `at` is the moment to look from, now if left out: what happened after it is not known.
+        `at` is the moment of the report, now by default. Later events are ignored.
         """
         moment = now() if at is None else parse_moment(at, "at")
         with self._session.reading() as view:
@@ -174,7 +174,7 @@ class GovernApi:
             return reader.findings.waiting()
 
     def monitor(self, watch: WatchConfig) -> Monitor:
-        """Return a monitor that looks at this store."""
+        """Return a monitor of this store."""
         stale_days = settings.read_number(settings.STALE_DAYS)
         return Monitor(self._session.store, self._session.reading, watch, stale_days)
 

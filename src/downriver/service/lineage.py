@@ -304,7 +304,7 @@ class Lineage:
 
     @cached_property
     def privacy(self) -> PrivacyApi:
-        """Where personal data goes. Call it with a column."""
+        """Reports what personal data reaches. Call it with a column."""
         from downriver.service.trust.privacy import PrivacyApi
 
         return PrivacyApi(self.session)

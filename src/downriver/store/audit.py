@@ -70,7 +70,7 @@ class AuditFilter(NamedTuple):
 
 
 class AuditWriter:
-    """Writes acts in the transactions of a store. It remembers the row of the current minute."""
+    """Writes actions in the transactions of a store, and caches the row of the current minute."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str, str], tuple[int, int]] = {}  # id, and when it began

@@ -408,13 +408,13 @@ def _log_progress() -> Callable[[int, int], None]:
     """Return a callback that logs the progress every few seconds."""
     logged_at = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
+    def log_progress(done: int, total: int) -> None:
         nonlocal logged_at
         if time.monotonic() - logged_at >= _LOG_EVERY:
             logged_at = time.monotonic()
             log.warning("%s of %s events done", f"{done:,}", f"{total:,}")
 
-    return tell
+    return log_progress
 
 
 def _run_event_rows(events: Iterable[tuple[int, Event]]) -> list[Row]:

@@ -41,14 +41,14 @@ def test_impact_shows_who_breaks_and_where(folder: Path) -> None:
     assert done.returncode == 0
     assert "breaking stg.orders" in done.stdout
     assert "stg.sql:2 select: select id, total from raw.orders" in done.stdout
-    assert "1 breaking, 0 warnings, 0 untouched" in done.stdout
+    assert "1 breaking, 0 warnings, 0 not affected" in done.stdout
 
 
 def test_several_changes_are_one_question(folder: Path) -> None:
     options = ["raw.orders", "--rename", "total:sum", "--drop", "id"]
     done = downriver("impact", *options, cwd=folder)
     assert "cannot resolve total, id" in done.stdout
-    assert "1 breaking, 0 warnings, 0 untouched" in done.stdout
+    assert "1 breaking, 0 warnings, 0 not affected" in done.stdout
 
 
 def test_statements_that_cannot_be_read_are_listed(folder: Path) -> None:

@@ -4441,7 +4441,7 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description Only acts of this key, token or `local`. */
+                /** @description Only actions of this key, token or `local`. */
                 actor?: string;
                 /** @description Only this: write, refused, create key, revoke key, rebuild, restore. */
                 action?: string;
@@ -4530,7 +4530,7 @@ export interface operations {
             query?: {
                 /** @description The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub. Of the audit log: jsonl or csv. */
                 format?: string;
-                /** @description Only acts of this key, token or `local`. */
+                /** @description Only actions of this key, token or `local`. */
                 actor?: string;
                 /** @description Only this: write, refused, create key, revoke key, rebuild, restore. */
                 action?: string;
@@ -8148,7 +8148,7 @@ export interface operations {
                 limit?: number;
                 /** @description List jobs that only read instead of counting them. */
                 readers?: boolean;
-                /** @description Show jobs that report one statement apart from their task. */
+                /** @description Show jobs that report one statement separately from their task. */
                 statements?: boolean;
             };
             header?: never;

@@ -48,14 +48,12 @@ _AND = re.compile(
 class Mention(NamedTuple):
     """An entity in a text: its short id, and the confidence.
 
-    `phrase` is the whole phrase as one name. `marked`: the phrase can only be a name. `actor`: it
-    moves data and does not store it.
+    `marked`: the text can only be a name. `actor`: it moves data and does not store it.
     """
 
     text: str
     id: str
     confidence: float
-    phrase: str
     marked: bool = False
     actor: bool = False
 
@@ -100,7 +98,7 @@ def parse_made(text: str) -> Mention | None:
     words = _bare_words(text)
     if len(words) != 1 or words[0].casefold() not in _MADE:
         return None
-    return Mention(text, f"table:{slug(words)}", _PLAIN, slug(words))
+    return Mention(text, f"table:{slug(words)}", _PLAIN)
 
 
 def slug(words: list[str]) -> str:
@@ -125,9 +123,9 @@ def _explicit(word: str, text: str) -> Mention | None:
     plain = unquoted(word)
     if TYPED.fullmatch(plain):
         actor = plain.partition(":")[0].lower() in JOB_TYPES
-        return Mention(text, plain, _SURE, plain, marked=True, actor=actor)
+        return Mention(text, plain, _SURE, marked=True, actor=actor)
     if URL.fullmatch(plain):
-        return Mention(text, plain, _SURE, plain, marked=True)
+        return Mention(text, plain, _SURE, marked=True)
     return None
 
 
@@ -148,12 +146,12 @@ def _content_of(words: list[str]) -> str | None:
 def _tool(words: list[str], text: str) -> Mention | None:
     lowered = [word.casefold() for word in words]
     if len(words) == 1 and _JOB_NAME.search(lowered[0]):
-        return Mention(text, f"job:{unquoted(words[0])}", _NAMED, words[0], marked=True, actor=True)
+        return Mention(text, f"job:{unquoted(words[0])}", _NAMED, marked=True, actor=True)
     if any(map(is_marked, words)) and lowered[-1] not in TOOL_NOUNS:
         return None
     if (lowered[0] in TOOLS and lowered[:2] != ["dbt", "model"]) or lowered[-1] in TOOL_NOUNS:
         name = slug(words)
-        return Mention(text, f"job:{name}", _NAMED, name, actor=True)
+        return Mention(text, f"job:{name}", _NAMED, actor=True)
     return None
 
 
@@ -161,20 +159,20 @@ def _by_kind(words: list[str], text: str) -> Mention | None:
     """Parse a name with a kind: `the revenue dashboard`, `table orders`, `Kafka topic clicks`."""
     lowered = [word.casefold() for word in words]
     if lowered[:2] == ["dbt", "model"]:
-        return _kinded("table", words[2:], words, text) if words[2:] else None
+        return _kinded("table", words[2:], text) if words[2:] else None
     if len(words) > 1 and lowered[-1] in KINDS:
-        return _kinded(KINDS[lowered[-1]], words[:-1], words, text)
+        return _kinded(KINDS[lowered[-1]], words[:-1], text)
     for at, word in enumerate(lowered[:-1]):
         if word in KINDS and at < len(words) - 1:
-            return _kinded(KINDS[word], words[at + 1 :], words, text)
+            return _kinded(KINDS[word], words[at + 1 :], text)
     return None
 
 
-def _kinded(kind: str, name: list[str], words: list[str], text: str) -> Mention | None:
+def _kinded(kind: str, name: list[str], text: str) -> Mention | None:
     marked = len(name) == 1 and is_marked(name[0])
     if all(word.casefold() in CONTENTS for word in name):
         return None
-    return Mention(text, f"{kind}:{slug(name)}", _NAMED, slug(words), marked or kind == "api")
+    return Mention(text, f"{kind}:{slug(name)}", _NAMED, marked or kind == "api")
 
 
 def _marked(words: list[str], text: str) -> Mention | None:
@@ -187,7 +185,7 @@ def _marked(words: list[str], text: str) -> Mention | None:
         return None
     name = unquoted(named[0])
     kind = "file" if name.lower().endswith(FILE_ENDINGS) else "table"
-    return Mention(text, f"{kind}:{name}", _NAMED if not others else _SYSTEM, name, marked=True)
+    return Mention(text, f"{kind}:{name}", _NAMED if not others else _SYSTEM, marked=True)
 
 
 def _system(words: list[str], text: str) -> Mention | None:
@@ -196,7 +194,7 @@ def _system(words: list[str], text: str) -> Mention | None:
     if name not in SYSTEMS or any(map(is_marked, words)):
         return None
     more = [w for w in words[1:] if w[0].isupper() and w.casefold() not in CONTENTS]
-    return Mention(text, f"api:{slug([name, *more])}", _SYSTEM, slug(words))
+    return Mention(text, f"api:{slug([name, *more])}", _SYSTEM)
 
 
 def _plain(words: list[str], text: str) -> Mention | None:
@@ -206,7 +204,7 @@ def _plain(words: list[str], text: str) -> Mention | None:
         return None
     if lowered in KNOWN_PARTICIPLES:
         return None
-    return Mention(text, f"table:{slug(words)}", _PLAIN, slug(words))
+    return Mention(text, f"table:{slug(words)}", _PLAIN)
 
 
 def _phrase(words: list[str], text: str) -> Mention | None:
@@ -216,7 +214,7 @@ def _phrase(words: list[str], text: str) -> Mention | None:
     lowered = [word.casefold() for word in words]
     if all(word in _NO_NAMES for word in lowered) or any(w in _ACTS for w in lowered[1:-1]):
         return None
-    return Mention(text, f"table:{slug(words)}", _PHRASE, slug(words))
+    return Mention(text, f"table:{slug(words)}", _PHRASE)
 
 
 _RULES = (_tool, _by_kind, _marked, _system, _plain, _phrase)

@@ -280,13 +280,13 @@ def parse_sentence(
     )
     if not corrected.corrections:
         return parsed
-    mended = _parse_as_written(corrected.text, before)
-    if parsed.edges == mended.edges:
+    reparsed = _parse_as_written(corrected.text, before)
+    if parsed.edges == reparsed.edges:
         return parsed
     written, meant = corrected.corrections[0]
-    lost = {name for edge in parsed.edges - mended.edges for name in edge}
-    if mended.edges and (not lost or f"table:{written.casefold()}" in lost):
-        return mended._replace(corrections=tuple(corrected.corrections))
+    lost = {name for edge in parsed.edges - reparsed.edges for name in edge}
+    if reparsed.edges and (not lost or f"table:{written.casefold()}" in lost):
+        return reparsed._replace(corrections=tuple(corrected.corrections))
     return ParsedSentence(
         [], parsed.schedule, f"is {written!r} a name, or {meant!r}? Quote it if it is a name"
     )

@@ -119,7 +119,7 @@ def render_gate(answer: GateAnswer) -> str:
     if answer.affected:
         lines.append(f"AFFECTED: {_listed(answer.affected, answer.affected_systems)}")
     if answer.ask:
-        lines.append(f"ASK: {', '.join(answer.ask)}")
+        lines.append(f"OWNERS TO ASK: {', '.join(answer.ask)}")
     if answer.note:
         lines.append(f"NOTE: {answer.note}")
     return _lines(*lines, *_completeness(answer))

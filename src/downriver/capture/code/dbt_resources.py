@@ -92,7 +92,7 @@ def blank_resources(sql: str) -> str:
 
 
 def has_computed_resources(sql: str) -> bool:
-    """Tell whether a template computes an argument of `ref` or `source`."""
+    """Return whether a template computes an argument of `ref` or `source`."""
     return _COMPUTED.search(sql) is not None
 
 

@@ -44,7 +44,7 @@ class MlflowHook:
         self._thread: threading.Thread | None = None
 
     def install(self) -> None:
-        """Start to follow the clients."""
+        """Start following the clients."""
         try:
             from mlflow import MlflowClient
         except ImportError as exc:
@@ -57,7 +57,7 @@ class MlflowHook:
         atexit.register(self.flush)
 
     def uninstall(self) -> None:
-        """Stop to follow the clients."""
+        """Stop following the clients."""
         from mlflow import MlflowClient
 
         for name, original in self._originals.items():

@@ -9,6 +9,8 @@ import typer
 
 from downriver.cli.capture import DryRunOption
 from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
     JsonOption,
     StoreOption,
     counted,
@@ -45,6 +47,7 @@ def mlflow(
         typer.Option("--write-tags", help="Write the lineage id of each run into its tags."),
     ] = False,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -60,7 +63,7 @@ def mlflow(
             dry_run=dry_run,
             progress=lambda done: bar.update(task, completed=done),
         )
-    _show(found, json=json)
+    _show(found, full_names=full_names, json=json)
 
 
 def great_expectations(
@@ -73,6 +76,7 @@ def great_expectations(
         typer.Option("--dataset", metavar="NAME", help="The dataset that was validated."),
     ] = None,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -80,7 +84,7 @@ def great_expectations(
     with Lineage.open(store, create=False) as lineage:
         for path in files:
             found = lineage.systems.great_expectations(path, dataset=dataset, dry_run=dry_run)
-            _show(found, json=json)
+            _show(found, full_names=full_names, json=json)
 
 
 def delta(
@@ -96,6 +100,7 @@ def delta(
         ),
     ] = None,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -107,7 +112,7 @@ def delta(
     with Lineage.open(store) as lineage:
         for table in tables:
             found = lineage.systems.delta(table, options=storage, dry_run=dry_run)
-            _show(found, json=json)
+            _show(found, full_names=full_names, json=json)
 
 
 def iceberg(
@@ -127,6 +132,7 @@ def iceberg(
         ),
     ] = None,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -139,7 +145,7 @@ def iceberg(
             found = lineage.systems.iceberg(
                 table, catalog=catalog, properties=given, dry_run=dry_run
             )
-            _show(found, json=json)
+            _show(found, full_names=full_names, json=json)
 
 
 def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -152,7 +158,7 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def _show(found: SystemCapture, *, json: bool) -> None:
+def _show(found: SystemCapture, *, full_names: bool, json: bool) -> None:
     if json:
         print_json(found)
         return
@@ -162,6 +168,10 @@ def _show(found: SystemCapture, *, json: bool) -> None:
         err.print(f"  [yellow]?[/] … and {len(found.unread) - _SHOWN} more; --json lists them all")
     done = "registered" if found.registered else "not registered"
     runs, events = counted(found.runs, "new run"), counted(found.events, "event")
-    out.print(f"[bold]{escape(found.source)}[/] {runs} · {events} {done}")
-    for dataset in found.datasets[:_SHOWN] if found.runs else ():
-        out.print(f"  {escape(dataset)}")
+    datasets = found.datasets[:_SHOWN] if found.runs else []
+    is_dataset = found.source.startswith("dataset:")
+    names = DisplayNames([*datasets, *[found.source][:is_dataset]], full=full_names)
+    names.print_heading()
+    out.print(f"[bold]{names[found.source]}[/] {runs} · {events} {done}")
+    for dataset in datasets if datasets != [found.source] else ():
+        out.print(f"  {names[dataset]}")

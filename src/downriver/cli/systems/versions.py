@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    counted,
+    escape,
+    out,
+    print_json,
+)
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -32,6 +41,7 @@ def versions(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most N versions.")
     ] = 20,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -41,15 +51,18 @@ def versions(
     if json:
         print_json(found)
     else:
-        _show(found)
+        _show(found, full_names=full_names)
 
 
-def _show(found: DatasetVersions) -> None:
-    out.print(f"[bold]{escape(found.dataset)}[/]")
+def _show(found: DatasetVersions, *, full_names: bool) -> None:
+    names = DisplayNames(_ids(found), full=full_names)
+    names.print_heading()
+    out.print(f"[bold]{names[found.dataset]}[/]")
     for version in found.versions:
-        out.print("\n".join(_lines(version)))
+        out.print("\n".join(_lines(version, names)))
     if found.omitted_count:
-        out.print(f"… and {found.omitted_count} older versions; --limit shows more")
+        older = counted(found.omitted_count, "older version")
+        out.print(f"… and {older}; --limit shows more")
     if not found.versions:
         out.print("  no version is known: no event contained a version facet of this dataset")
     if found.rollback_to is not None:
@@ -59,32 +72,41 @@ def _show(found: DatasetVersions) -> None:
         out.print(f"no good version before {found.before} is known")
 
 
-def _lines(version: DatasetVersion) -> Iterator[str]:
-    details = [] if version.rows is None else [f"{version.rows} row{'s'[: version.rows != 1]}"]
+def _ids(found: DatasetVersions) -> Iterator[str]:
+    yield found.dataset
+    for version in found.versions:
+        if version.written_by is not None:
+            yield version.written_by
+        for reader in version.read_by:
+            yield reader.job
+            yield from (output.dataset for output in reader.outputs)
+
+
+def _lines(version: DatasetVersion, names: DisplayNames) -> Iterator[str]:
+    details = [] if version.rows is None else [counted(version.rows, "row")]
     details += [escape(label) for label in version.labels]
     if version.operation:
         details.insert(0, escape(version.operation))
     end = f" · {' · '.join(details)}" if details else ""
     yield f"  [bold]{escape(version.version)}[/]  {version.at}{end}"
     if version.written_by is not None:
-        yield f"    written by {escape(version.written_by)}"
+        yield f"    written by {names.label(version.written_by)}"
     changes = [f"+{name}" for name in version.columns_added]
     changes += [f"-{name}" for name in version.columns_removed]
     changes += [f"~{name}" for name in version.columns_retyped]
     if changes:
         yield f"    columns {escape(' '.join(changes))}"
     for reader in version.read_by:
-        yield f"    read by {escape(reader.job)}{escape(_made(reader))}"
+        yield f"    read by {names.label(reader.job)}{_written(reader, names)}"
     for reason in version.suspect:
         yield f"    [yellow]![/] {escape(reason)}"
 
 
-def _made(reader: VersionReader) -> str:
-    """Return the output of a run that read the version: ` → model:churn version 3 (champion)`."""
-    made = []
+def _written(reader: VersionReader, names: DisplayNames) -> str:
+    """Return the outputs of a run that read the version: ` → churn version 3 (champion)`."""
+    outputs = []
     for output in reader.outputs:
-        name = output.dataset.removeprefix("dataset:")
         version = f" version {output.version}" if output.version else ""
         labels = f" ({', '.join(output.labels)})" if output.labels else ""
-        made.append(f"{name}{version}{labels}")
-    return f" → {', '.join(made)}" if made else ""
+        outputs.append(f"{names[output.dataset]}{escape(version + labels)}")
+    return f" → {', '.join(outputs)}" if outputs else ""

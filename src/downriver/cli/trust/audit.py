@@ -10,6 +10,7 @@ import typer
 from downriver.cli.output import (
     JsonOption,
     StoreOption,
+    counted,
     err,
     escape,
     out,
@@ -43,7 +44,8 @@ def checkpoint(
     if json or to is None:
         print_json(made)
         return
-    out.print(f"checkpoint {made.entries}:{made.chain} kept in {escape(to.rpartition('@')[2])}")
+    place = escape(to.rpartition("@")[2])
+    out.print(f"checkpoint {made.entries}:{made.chain} written to {place}")
 
 
 def export(
@@ -58,7 +60,9 @@ def export(
     ] = "jsonl",
     actor: Annotated[
         str | None,
-        typer.Option("--actor", metavar="NAME", help="Write only acts of this key, or of `local`."),
+        typer.Option(
+            "--actor", metavar="NAME", help="Write only actions of this key, or of `local`."
+        ),
     ] = None,
     action: Annotated[
         str | None,
@@ -71,7 +75,7 @@ def export(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Write only acts since this time, or since a period ago (24h).",
+            help="Write only actions since this time, or since a period ago (24h).",
         ),
     ] = None,
     store: StoreOption = None,
@@ -94,4 +98,4 @@ def export(
                 count = sum(1 for line in lines if file.write(line))
         except OSError as exc:
             raise InvalidRequestError("--output", f"{output}: {exc.strerror}") from exc
-    err.print(f"{count} lines in {escape(str(output))}")
+    err.print(f"{counted(count, 'line')} written to {escape(str(output))}")

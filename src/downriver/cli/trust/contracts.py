@@ -13,6 +13,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -31,24 +32,26 @@ FilesHelp = "YAML files of contracts, or folders of them."
 def check(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE|DIR]...", help=f"{FilesHelp} By default those applied."),
+        typer.Argument(
+            metavar="[FILE|DIR]...", help=f"{FilesHelp} Default: the contracts in the store."
+        ),
     ] = None,
     at: AtOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail, too, if a clause cannot be checked.")
+        bool, typer.Option("--strict", help="Also fail if a clause cannot be checked.")
     ] = False,
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Record the outcomes in the log.")
     ] = True,
-    all_: Annotated[bool, typer.Option("--all", help="List the clauses that passed, too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also list the clauses that passed.")] = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Check contracts against the schemas, statistics and runs that events report.
 
-    The exit code is 1 if a contract is violated. A clause that cannot be checked is unknown, and
-    not passed.
+    The exit code is 1 if a contract is violated. The outcome of a clause that cannot be checked is
+    unknown. It has not passed.
     """
     contracts = read_contracts(files) if files else None
     with Lineage.open(store, create=False) as lineage:
@@ -65,12 +68,13 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would change.")
     ] = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Keep contracts in the store, and show what changes.
+    """Store contracts, and show what changes.
 
-    A second time, nothing changes.
+    Applying the same contracts again changes nothing.
     """
     contracts = read_contracts(files)
     with Lineage.open(store, create=False) as lineage:
@@ -78,12 +82,14 @@ def apply(
     if json:
         print_json(found)
         return
+    names = DisplayNames((change.dataset for change in found.changes), full=full_names)
+    names.print_heading()
     for change in found.changes:
-        out.print(escape(change.dataset))
+        out.print(names[change.dataset])
         for difference in change.differences:
             out.print(f"  {escape(difference)}")
     verb = "would change" if dry_run else "changed"
-    out.print(f"{len(found.changes)} of {found.declared} contracts {verb}")
+    out.print(f"{len(found.changes)} of {counted(found.declared, 'contract')} {verb}")
 
 
 def list_contracts(
@@ -102,7 +108,7 @@ def list_contracts(
     names.print_heading()
     for each in found.contracts:
         _show_contract(each, names)
-    out.print(f"{len(found.contracts)} contracts")
+    out.print(counted(len(found.contracts), "contract"))
 
 
 def _show(found: ContractChecks, *, full_names: bool, passed: bool) -> None:
@@ -118,15 +124,16 @@ def _show(found: ContractChecks, *, full_names: bool, passed: bool) -> None:
                 continue
             message = clause.message
             if clause.expected and clause.expected not in message:
-                message += f", expected {clause.expected}"
+                message += f" (expected: {clause.expected})"
             colour = _COLOURS[clause.outcome]
             out.print(f"  [{colour}]{clause.outcome:<8}[/] {clause.clause:<14} {escape(message)}")
     violated = sum(each.outcome == "violated" for each in found.contracts)
     unknown = sum(each.outcome == "unknown" for each in found.contracts)
-    kept = len(found.contracts) - violated - unknown
-    out.print(f"{violated} violated, {unknown} unknown, {kept} passed")
+    passing = len(found.contracts) - violated - unknown
+    out.print(f"{violated} violated, {unknown} unknown, {passing} passed")
     if not found.complete:
-        out.print(f"[yellow]incomplete[/]: {len(found.blind_spots)} clauses cannot be checked")
+        clauses = counted(len(found.blind_spots), "clause")
+        out.print(f"[yellow]incomplete[/]: {clauses} cannot be checked")
 
 
 def _show_contract(each: ContractResult, names: DisplayNames) -> None:

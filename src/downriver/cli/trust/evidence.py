@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, counted, err, escape, out, print_json
 from downriver.impact import find_author
 from downriver.service import Lineage
 
@@ -46,7 +46,8 @@ def create(
         print_json(signed.record)
         return
     record, pack = signed.record, signed.pack
-    state = "complete" if record.complete else f"incomplete, {len(pack.blind_spots)} blind spots"
+    spots = counted(len(pack.blind_spots), "blind spot")
+    state = "complete" if record.complete else f"incomplete, {spots}"
     out.print(f"evidence of {escape(record.dataset)} in {escape(str(output))}")
     out.print(f"  lineage {state}")
     out.print(f"  version {record.version} · as of {record.as_of}")
@@ -79,8 +80,10 @@ def verify(
     if json:
         print_json(found)
     elif found.ok:
-        signer = "by the expected key" if found.trusted else f"by {found.key}; compare it (--key)"
-        out.print(f"[green]intact[/] · {found.files} files · {escape(found.dataset)}")
+        unverified = f"by {found.key}; use --key to verify that this is the expected key"
+        signer = "by the expected key" if found.trusted else unverified
+        files = counted(found.files, "file")
+        out.print(f"[green]intact[/] · {files} · {escape(found.dataset)}")
         out.print(f"  version {found.version} · as of {found.as_of}")
         out.print(f"  signed {escape(signer)}")
     else:

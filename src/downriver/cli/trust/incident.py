@@ -11,6 +11,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -77,7 +78,8 @@ def _show_incident(report: Incident, names: DisplayNames) -> None:
     _show_affected(report, names)
     if not report.complete:
         out.print(
-            f"[yellow]incomplete:[/] {len(report.blind_spots)} blind spots; --json lists them"
+            f"[yellow]incomplete:[/] {counted(len(report.blind_spots), 'blind spot')}; "
+            "--json lists them"
         )
 
 

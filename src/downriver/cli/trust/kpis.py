@@ -14,6 +14,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     err,
     escape,
     out,
@@ -137,12 +138,15 @@ def _kpi_ids(figures: Kpis) -> Iterator[str]:
 
 def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
     names.print_heading()
-    out.print(f"{figures.datasets:,} datasets, {figures.jobs:,} jobs, {figures.columns:,} columns")
+    out.print(
+        f"{counted(figures.datasets, 'dataset')}, {counted(figures.jobs, 'job')}, "
+        f"{counted(figures.columns, 'column')}"
+    )
     for label, name, meaning in _SHARES:
         share: Share = getattr(figures, name)
-        counted = f"{share.count:,} of {share.total:,}"
+        counts = f"{share.count:,} of {share.total:,}"
         explanation = meaning.format(days=figures.days)
-        out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{explanation}[/]")
+        out.print(f"  {label:<26}{_percent(share):>8}  {counts:>13}  [dim]{explanation}[/]")
     for label, name in _LISTS:
         listed: CountWithExamples = getattr(figures, name)
         out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())

@@ -1,4 +1,4 @@
-"""`downriver privacy`: where personal data goes, and policies that limit access to it."""
+"""`downriver privacy`: what personal data reaches, and policies that limit access to it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from downriver.cli.output import (
     FullNamesOption,
     JsonOption,
     StoreOption,
+    counted,
     escape,
     out,
     print_json,
@@ -45,10 +46,10 @@ def report(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report what a person's field reaches: datasets, columns, models and dashboards.
+    """Report which datasets, columns, models and dashboards a column with personal data reaches.
 
-    Also where it is masked, who owns the data, and the purpose, legal basis and retention that tags
-    state.
+    The report also shows where the values are masked, who owns the data, and the purpose, legal
+    basis and retention that tags state.
     """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.privacy(field)
@@ -71,19 +72,21 @@ def _show(found: PrivacyReport, *, full_names: bool) -> None:
     ids = [found.subject, *(each.dataset for each in found.datasets)]
     ids += [column.column for each in found.datasets for column in (*each.columns, *each.masked)]
     ids += [job for each in found.datasets for job in each.through]
-    ids += [f.feature for model in found.models for f in model.features]
+    features = [feature for model in found.models for feature in model.features]
+    ids += [full_id for each in features for full_id in (each.feature, *each.sources)]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    out.print(f"{names[found.subject]} reaches {len(found.datasets)} datasets")
+    out.print(f"{names[found.subject]} reaches {counted(len(found.datasets), 'dataset')}")
     for each in found.datasets:
         _show_dataset(each, names)
     for model in found.models:
-        out.print(f"{names[model.model]} uses {len(model.features)} features")
+        out.print(f"{names[model.model]} uses {counted(len(model.features), 'feature')}")
         for feature in model.features[:_FEATURES]:
             sources = ", ".join(feature.sources)
             out.print(f"  {names[feature.feature]} from {names.replace_in(sources)}")
     if not found.complete:
-        out.print(f"[yellow]incomplete[/]: {len(found.blind_spots)} blind spots; --json lists them")
+        spots = counted(len(found.blind_spots), "blind spot")
+        out.print(f"[yellow]incomplete[/]: {spots}; --json lists them")
 
 
 def _show_dataset(each: PersonalDataset, names: DisplayNames) -> None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    counted,
+    out,
+    print_json,
+)
 from downriver.cli.trust.incident import AtOption
 from downriver.cli.trust.schema import DatasetArgument
 from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.trust.quality import QualityScore
 
 
 def quality(
@@ -22,6 +33,7 @@ def quality(
         ),
     ] = None,
     at: AtOption = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -31,19 +43,28 @@ def quality(
     if json:
         print_json(found)
     else:
-        out.print(f"{escape(found.dataset)}: {_shown(found.score)}")
-        for part in found.parts:
-            value = "unknown" if part.value is None else f"{part.value:.2f}"
-            out.print(f"  {part.part:<10} {value:<8} × {part.weight}  {part.detail}")
-        out.print(f"  own score {_shown(found.own)}")
-        if found.worst_upstream is not None:
-            worst = found.worst_upstream
-            out.print(f"  worst of {found.looked_at} upstream: {_shown(worst.score)}, "
-                      f"{escape(worst.dataset)}")  # fmt: skip
-        if not found.complete:
-            out.print(f"[yellow]incomplete[/]: {len(found.blind_spots)} blind spots")
+        _show(found, full_names=full_names)
     is_low = fail_under is not None and (found.score is None or found.score < fail_under)
     sys.exit(int(is_low))
+
+
+def _show(found: QualityScore, *, full_names: bool) -> None:
+    worst = found.worst_upstream
+    ids = [found.dataset, *([] if worst is None else [worst.dataset])]
+    names = DisplayNames(ids, full=full_names)
+    names.print_heading()
+    out.print(f"{names[found.dataset]}: {_shown(found.score)}")
+    for part in found.parts:
+        value = "unknown" if part.value is None else f"{part.value:.2f}"
+        out.print(f"  {part.part:<10} {value:<8} × {part.weight}  {part.detail}")
+    out.print(f"  own score {_shown(found.own)}")
+    if worst is not None:
+        out.print(
+            f"  worst of {found.looked_at} upstream: {_shown(worst.score)}, {names[worst.dataset]}"
+        )
+    if not found.complete:
+        spots = counted(len(found.blind_spots), "blind spot")
+        out.print(f"[yellow]incomplete[/]: {spots}; --json lists them")
 
 
 def _shown(score: float | None) -> str:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    counted,
+    escape,
+    out,
+    print_json,
+)
 from downriver.cli.trace import EntityArgument
 from downriver.impact import find_author
 from downriver.service import Lineage
@@ -55,6 +64,7 @@ def prune(
         ),
     ],
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -69,21 +79,24 @@ def prune(
     if json:
         print_json(found)
     else:
-        _show(found)
+        _show(found, full_names=full_names)
 
 
-def _show(found: Pruned) -> None:
+def _show(found: Pruned, *, full_names: bool) -> None:
+    listed = [*found.retired[:_SHOWN], *found.protected[:_SHOWN]]
+    names = DisplayNames((entity.id for entity in listed), full=full_names)
+    names.print_heading()
     verb = "removed" if found.done else "would be removed"
     out.print(f"{len(found.retired):,} {verb}, last mentioned before {found.before}")
-    _list(found.retired)
+    _list(found.retired, names)
     out.print(f"{len(found.protected):,} of the same age are protected")
-    _list(found.protected, reasons=True)
-    out.print(f"{found.resolved_findings:,} resolved findings {verb}")
+    _list(found.protected, names, reasons=True)
+    out.print(f"{counted(found.resolved_findings, 'resolved finding')} {verb}")
 
 
-def _list(entities: list[RetiredEntity], *, reasons: bool = False) -> None:
+def _list(entities: list[RetiredEntity], names: DisplayNames, *, reasons: bool = False) -> None:
     for entity in entities[:_SHOWN]:
         reason = f": {entity.reason}" if reasons else ""
-        out.print(f"  {escape(entity.id)}, last seen {entity.last_seen}{escape(reason)}")
+        out.print(f"  {names.label(entity.id)}, last seen {entity.last_seen}{escape(reason)}")
     if len(entities) > _SHOWN:
         out.print(f"  … {len(entities) - _SHOWN:,} more (--json)")

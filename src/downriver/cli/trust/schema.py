@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    counted,
+    escape,
+    out,
+    print_json,
+)
 from downriver.govern.schemas import read_schema_file
 from downriver.model.trust.schemas import CompatibilityMode
 from downriver.service import Lineage
@@ -18,19 +27,24 @@ DatasetArgument = Annotated[
 ]
 
 
-def history(dataset: DatasetArgument, store: StoreOption = None, json: JsonOption = False) -> None:
+def history(
+    dataset: DatasetArgument,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
     """List the versions of a dataset's schema, the oldest first."""
     with Lineage.open(store, create=False) as lineage:
         found = lineage.schemas(dataset)
     if json:
         print_json(found)
         return
-    out.print(escape(found.dataset))
+    out.print(_heading(found.dataset, full_names=full_names))
     for each in found.versions:
         version = each.version
         current = " [green]current[/]" if each.current else ""
-        out.print(f"version {each.number}{current}  {version.at} to {version.last_seen}, "
-                  f"{len(version.columns)} columns")  # fmt: skip
+        columns = counted(len(version.columns), "column")
+        out.print(f"version {each.number}{current}  {version.at} to {version.last_seen}, {columns}")
         for name in version.added:
             out.print(f"  [green]+[/] {escape(name)}")
         for name in version.removed:
@@ -43,12 +57,15 @@ def diff(
     dataset: DatasetArgument,
     old: Annotated[
         int | None,
-        typer.Option("--old", metavar="N", help="The earlier version. By default the one before."),
+        typer.Option(
+            "--old", metavar="N", help="The earlier version. Default: the version before --new."
+        ),
     ] = None,
     new: Annotated[
         int | None,
-        typer.Option("--new", metavar="N", help="The later version. By default the current one."),
+        typer.Option("--new", metavar="N", help="The later version. Default: the current version."),
     ] = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -58,7 +75,8 @@ def diff(
     if json:
         print_json(found)
         return
-    out.print(f"{escape(found.dataset)}: version {found.old} to {found.new}")
+    dataset_name = _heading(found.dataset, full_names=full_names)
+    out.print(f"{dataset_name}: version {found.old} to {found.new}")
     for column in found.added:
         out.print(f"  [green]+[/] {escape(f'{column.name} {column.type}')}")
     for column in found.removed:
@@ -76,22 +94,28 @@ def check(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="A new schema: Avro (.avsc), JSON Schema (.json) or protobuf (.proto). By default "
-            "the current version is compared with the one before.",
+            help="Compare the current version with the schema in this file: Avro (.avsc), JSON "
+            "Schema (.json) or protobuf (.proto). Default: compare it with the version before.",
         ),
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option("--message", metavar="NAME", help="The message of a protobuf file."),
+        typer.Option(
+            "--message", metavar="NAME", help="With a protobuf file: the message to compare."
+        ),
     ] = None,
     mode: Annotated[
         CompatibilityMode | None,
-        typer.Option("--mode", help="By default that of the dataset's contract, else backward."),
+        typer.Option(
+            "--mode",
+            help="The kind of compatibility. Default: that of the dataset's contract, or backward.",
+        ),
     ] = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check that a schema is compatible with the one before it.
+    """Check that a schema is compatible with the version before it, or with a schema in a file.
 
     backward: readers of the new schema can read old data. forward: readers of the old schema can
     read new data. full: both. The exit code is 1 if it is not compatible.
@@ -105,10 +129,18 @@ def check(
         print_json(found)
     else:
         verdict = "[green]compatible[/]" if found.compatible else "[bold red]incompatible[/]"
-        compared = escape(f"{found.dataset}: {found.old} to {found.new}")
-        out.print(f"{verdict} ({found.mode.value}) {compared}")
+        dataset_name = _heading(found.dataset, full_names=full_names)
+        compared = escape(f"{found.old} to {found.new}")
+        out.print(f"{verdict} ({found.mode.value}) {dataset_name}: {compared}")
         for each in found.incompatibilities:
             out.print(f"  {each.direction:<8} {escape(f'{each.column}: {each.message}')}")
         for spot in found.blind_spots:
             out.print(f"  [yellow]unknown[/]  {escape(spot.message)}")
     sys.exit(int(not found.compatible))
+
+
+def _heading(dataset: str, *, full_names: bool) -> str:
+    """Print the namespace of a dataset, and return its name."""
+    names = DisplayNames([dataset], full=full_names)
+    names.print_heading()
+    return names[dataset]

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    counted,
+    escape,
+    out,
+    print_json,
+)
 from downriver.cli.trace import EntityArgument
 from downriver.govern.tag_file import DeclaredTag, parse_tag, read_tag_file
 from downriver.service import Lineage
@@ -26,22 +35,26 @@ def add(
     entity: EntityArgument,
     tags: TagsArgument,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Set tags on a dataset, column or job."""
-    _change([DeclaredTag(entity, parse_tag(tag), True) for tag in tags], dry_run, store, json)
+    declared = [DeclaredTag(entity, parse_tag(tag), True) for tag in tags]
+    _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
 def remove(
     entity: EntityArgument,
     tags: TagsArgument,
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Remove tags from a dataset, column or job, also tags that producers send."""
-    _change([DeclaredTag(entity, parse_tag(tag), False) for tag in tags], dry_run, store, json)
+    declared = [DeclaredTag(entity, parse_tag(tag), False) for tag in tags]
+    _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
 def apply(
@@ -50,6 +63,7 @@ def apply(
         typer.Argument(metavar="FILE", help="A YAML file that maps entities to lists of tags."),
     ],
     dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -58,16 +72,27 @@ def apply(
     A tag with a minus sign is removed: -certified. A second call with the same file changes
     nothing.
     """
-    _change(read_tag_file(file), dry_run, store, json)
+    declared = read_tag_file(file)
+    _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
-def _change(tags: Sequence[DeclaredTag], dry_run: bool, store: str | None, json: bool) -> None:
+def _change(
+    tags: Sequence[DeclaredTag],
+    *,
+    dry_run: bool,
+    full_names: bool,
+    store: str | None,
+    json: bool,
+) -> None:
     with Lineage.open(store, create=False) as lineage:
         found = lineage.tag(tags, done=not dry_run)
     if json:
         print_json(found)
         return
+    names = DisplayNames((change.entity for change in found.changes), full=full_names)
+    names.print_heading()
     for change in found.changes:
-        out.print(f"{'+' if change.present else '-'} {escape(change.entity)}  {escape(change.tag)}")
+        sign = "+" if change.present else "-"
+        out.print(f"{sign} {names.label(change.entity)}  {escape(change.tag)}")
     verb = "would change" if dry_run else "changed"
-    out.print(f"{len(found.changes)} of {found.declared} tags {verb}")
+    out.print(f"{len(found.changes)} of {counted(found.declared, 'tag')} {verb}")

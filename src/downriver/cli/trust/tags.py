@@ -109,4 +109,5 @@ def _show_certified(found: CertifiedPaths, *, full_names: bool) -> None:
         out.print(f"{word} {names[path.dataset]} ({path.upstream} upstream{escape(owners)})")
         for gap in path.gaps[:_GAPS_SHOWN]:
             out.print(f"       {names.label(gap.entity)}: {names.replace_in(gap.message)}")
-    out.print(f"{found.integrity.count} of {found.integrity.total} certified paths are intact")
+    total = counted(found.integrity.total, "certified path")
+    out.print(f"{found.integrity.count} of {total} intact")

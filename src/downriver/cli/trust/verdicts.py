@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, counted, escape, out, print_json
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -63,4 +63,4 @@ def _show(found: RecordedVerdicts) -> None:
             out.print(f"  … {len(verdict.changes) - _CHANGES} more changes")
         for waiver in verdict.waived:
             out.print(f"  waived: {escape(waiver)}")
-    out.print(f"{len(found.verdicts)} of {found.total} verdicts")
+    out.print(f"{len(found.verdicts)} of {counted(found.total, 'verdict')}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Edge: TypeAlias = tuple[str, str]
 _Arc: TypeAlias = tuple[int, int]
-_Wishes: TypeAlias = "Mapping[Slot, list[tuple[Slot, float]]]"
+_Neighbours: TypeAlias = "Mapping[Slot, list[tuple[Slot, float]]]"
 
 _ROUNDS = 8
 _PATIENCE = 2  # rounds without fewer crossings before giving up
@@ -204,7 +204,7 @@ class _Ranks:
                 if beside[point]
             }
             moved = iter(sorted(means, key=means.__getitem__))
-            # A point with no neighbour on this side has no wish: it keeps its place.
+            # A point with no neighbour on this side keeps its place.
             row[:] = [next(moved) if point in means else point for point in row]
             self._number(row)
 
@@ -233,7 +233,7 @@ def spread(
         layers[slot.layer].append(slot)
     rows = [layers[number] for number in sorted(layers)]
     starts = {slot: start for row in rows for slot, start in _stack(row, heights, gap)}
-    before, after = _wishes(links)
+    before, after = _neighbours(links)
     either = {slot: [*before.get(slot, ()), *after.get(slot, ())] for slot in starts}
     tops = starts.copy()
     # Following one side at a time straightens long chains at once, which weighing both would take
@@ -257,7 +257,7 @@ def _stack(
     return zip(row, starts, strict=True)
 
 
-def _wishes(links: Iterable[Link]) -> tuple[_Wishes, _Wishes]:
+def _neighbours(links: Iterable[Link]) -> tuple[_Neighbours, _Neighbours]:
     """Return the neighbours of each slot with their weights, in earlier and in later layers."""
     before: defaultdict[Slot, list[tuple[Slot, float]]] = defaultdict(list)
     after: defaultdict[Slot, list[tuple[Slot, float]]] = defaultdict(list)
@@ -270,23 +270,23 @@ def _wishes(links: Iterable[Link]) -> tuple[_Wishes, _Wishes]:
 
 
 def _level(
-    row: list[Slot], starts: Mapping[Slot, float], wishes: _Wishes, tops: dict[Slot, float]
+    row: list[Slot], starts: Mapping[Slot, float], neighbours: _Neighbours, tops: dict[Slot, float]
 ) -> None:
-    """Move a layer as near as its order allows to where its neighbours want it.
+    """Move each slot of a layer as close to the mean of its neighbours as the order allows.
 
-    Pool adjacent violators: slots that would overlap form a block, which settles at the mean of
-    what its members want. This is the exact least-squares answer, in one pass.
+    Pool adjacent violators: slots that would overlap form a block at the mean of the ideal
+    positions of its members. This is the exact least-squares answer, in one pass.
     """
-    blocks: list[tuple[float, float, int]] = []  # wish, weight, members
+    blocks: list[tuple[float, float, int]] = []  # ideal_top, weight, members
     for slot in row:
-        wanted = [tops[other] + drop for other, drop in wishes.get(slot, ())]
-        weight = float(len(wanted) or 1)
-        wish = (sum(wanted) / weight if wanted else tops[slot]) - starts[slot]
+        neighbour_tops = [tops[other] + drop for other, drop in neighbours.get(slot, ())]
+        weight = float(len(neighbour_tops) or 1)
+        ideal_top = (sum(neighbour_tops) / weight if neighbour_tops else tops[slot]) - starts[slot]
         members = 1
-        while blocks and blocks[-1][0] > wish:
+        while blocks and blocks[-1][0] > ideal_top:
             earlier, earlier_weight, count = blocks.pop()
-            wish = (wish * weight + earlier * earlier_weight) / (weight + earlier_weight)
+            ideal_top = (ideal_top * weight + earlier * earlier_weight) / (weight + earlier_weight)
             weight, members = weight + earlier_weight, members + count
-        blocks.append((wish, weight, members))
-    shifts = [wish for wish, _, members in blocks for _ in range(members)]
+        blocks.append((ideal_top, weight, members))
+    shifts = [ideal_top for ideal_top, _, members in blocks for _ in range(members)]
     tops.update({slot: starts[slot] + shift for slot, shift in zip(row, shifts, strict=True)})

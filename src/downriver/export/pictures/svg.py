@@ -143,11 +143,11 @@ class SvgLayout:
                 beside[line.target].append(line.source)
         heights = self._joints()
         for card in sorted(self.cards, key=lambda card: card.slot):
-            wishes = {
+            mean_heights = {
                 node.id: _mean(heights[other] for other in beside[node.id] or [node.id])
                 for node in card.nodes
             }
-            card.nodes.sort(key=lambda node: (wishes[node.id], field_of(node)))
+            card.nodes.sort(key=lambda node: (mean_heights[node.id], field_of(node)))
             heights.update((node, card.y + offset) for node, offset in card.ports())
 
     def _set_columns(self) -> list[tuple[float, float]]:

@@ -80,10 +80,10 @@ def _between(found: Trace, view: CatalogSnapshot, target: Entity) -> list[BlindS
     return [*hiding, *upstream.blind_spots]
 
 
-def _id(entity: Entity, spoken: object) -> object:
-    if isinstance(entity.id, ColumnId) and isinstance(spoken, DatasetId):
-        return ColumnId(spoken, entity.id.field)
-    return spoken
+def _id(entity: Entity, node_id: object) -> object:
+    if isinstance(entity.id, ColumnId) and isinstance(node_id, DatasetId):
+        return ColumnId(node_id, entity.id.field)
+    return node_id
 
 
 def _reaches(found: Trace, end: str, target: Entity) -> bool:

@@ -138,8 +138,8 @@ class LineageFacts:
         """Return the ids of nodes as answers show them, in alphabetical order."""
         asked = list(nodes)
         missing = [node for node in asked if node not in self._names]
-        for node, spoken in self._identities.display_names(missing, self.reader).items():
-            self._names[node] = spoken.id
+        for node, display_name in self._identities.display_names(missing, self.reader).items():
+            self._names[node] = display_name.id
         return sorted(str(self._names[node]) for node in asked)
 
     @cached_property

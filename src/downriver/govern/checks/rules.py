@@ -79,7 +79,7 @@ def check_certified_upstream(facts: LineageFacts) -> Iterator[RuleViolation]:
 
 
 def check_owners(facts: LineageFacts) -> Iterator[RuleViolation]:
-    """The dataset has no owner, and neither have the jobs that write it."""
+    """Neither the dataset nor a job that writes it has an owner."""
     for dataset in facts.datasets:
         if not facts.owners(dataset):
             yield RuleViolation(dataset)

@@ -84,8 +84,8 @@ def _violation(
 ) -> CheckViolation:
     entity = facts.name(found.node)
     if found.column:
-        spoken = facts.graph.nodes.identities.display_names([found.node], facts.reader)
-        dataset = spoken[found.node].id
+        display_names = facts.graph.nodes.identities.display_names([found.node], facts.reader)
+        dataset = display_names[found.node].id
         if isinstance(dataset, DatasetId):
             entity = str(ColumnId(dataset, found.column))
     return CheckViolation(

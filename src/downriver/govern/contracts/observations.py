@@ -1,4 +1,4 @@
-"""What events tell of a dataset at a moment: its schema, its statistics and its last write."""
+"""The schema, the statistics and the last write of a dataset at a moment, from events."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find_contracts(graph: GraphSnapshot, reader: CatalogReader) -> dict[int, Dat
 def observe_dataset(
     view: CatalogSnapshot, around: EntityContext, node: int, at: int
 ) -> DatasetObservations:
-    """Return what events up to a moment tell of a dataset, under all its names."""
+    """Return the observations of a dataset in events up to a moment, under all its names."""
     names = view.graph.nodes.identities.group(node)
     rows, nulls = _statistics(view, names, at)
     return DatasetObservations(

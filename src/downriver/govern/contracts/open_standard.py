@@ -178,9 +178,11 @@ def _period(level: _ServiceLevel, place: str) -> str:
     try:
         value = float(level.value)
     except (TypeError, ValueError) as exc:
-        raise InvalidRequestError(place, f"{level.property}: {level.value!r} is no number") from exc
+        raise InvalidRequestError(
+            place, f"{level.property}: {level.value!r} is not a number"
+        ) from exc
     if known is None or value <= 0:
-        raise InvalidRequestError(place, f"{level.property}: {level.value} {unit} is no period")
+        raise InvalidRequestError(place, f"{level.property}: {level.value} {unit} is not a period")
     if known == "y":
         value, known = value * _DAYS_OF_YEAR, "d"
     return f"{value:.3f}".rstrip("0").rstrip(".") + known
@@ -228,5 +230,5 @@ def _bounds(rule: dict[str, Any], place: str) -> RowBounds | None:
             case (("mustNotBe" | "mustNotBeBetween"), _):
                 return None
             case str(), _ if name.startswith("mustBe"):
-                raise InvalidRequestError(place, f"quality: {name}: {value!r} is no number")
+                raise InvalidRequestError(place, f"quality: {name}: {value!r} is not a number")
     return None if least is None and most is None else RowBounds(min=least, max=most)

@@ -55,10 +55,10 @@ class Inspector:
     def inspect(self, node: int) -> list[Finding]:
         """Return the findings of a dataset or job, whichever it is."""
         node = self._nodes.identities.canonical(node)
-        spoken = self._nodes.identities.display_names([node], self._reader)[node].id
-        if isinstance(spoken, JobId):
-            return list(self._of_job(node, spoken))
-        return list(self._of_dataset(node, spoken))
+        node_id = self._nodes.identities.display_names([node], self._reader)[node].id
+        if isinstance(node_id, JobId):
+            return list(self._of_job(node, node_id))
+        return list(self._of_dataset(node, node_id))
 
     def late_at(self, node: int) -> int | None:
         """Return the moment from which the next run of an inspected job is late."""

@@ -55,13 +55,13 @@ def report_privacy(view: CatalogSnapshot, subject: Entity, around: EntityContext
     facts = LineageFacts(view.graph, view.reader)
     possible = facts.possible_outputs(set(columns))
     listed = {*columns, *masked, *possible}
-    spoken = view.graph.nodes.identities.display_names(listed, view.reader)
+    display_names = view.graph.nodes.identities.display_names(listed, view.reader)
     known = NodeFactsReader(view.graph, view.reader).read(
-        {node: spoken[node].id for node in listed}
+        {node: display_names[node].id for node in listed}
     )
     datasets = [
         _dataset(
-            spoken[node].id,
+            display_names[node].id,
             known[node],
             around.owners(node),
             columns.get(node, []),
@@ -74,7 +74,7 @@ def report_privacy(view: CatalogSnapshot, subject: Entity, around: EntityContext
     spots = [*reach.blind_spots, *(_unknown_use(each) for each in datasets if each.through)]
     reached = {*columns, *possible}
     models = [
-        _explain(view, facts, node, str(spoken[node].id), around)
+        _explain(view, facts, node, str(display_names[node].id), around)
         for node in sorted(reached)
         if known[node].type == _MODEL
     ]
@@ -171,11 +171,11 @@ def _columns(facts: LineageFacts, datasets: list[int]) -> list[Entity]:
     found: Mapping[int, str]
     entities: list[Entity] = []
     for dataset in datasets:
-        spoken = identities.display_names([dataset], facts.reader)[dataset].id
+        node_id = identities.display_names([dataset], facts.reader)[dataset].id
         found = facts.columns(dataset)
-        if isinstance(spoken, DatasetId):
+        if isinstance(node_id, DatasetId):
             entities += [
-                Entity(ColumnId(spoken, field), dataset, column)
+                Entity(ColumnId(node_id, field), dataset, column)
                 for column, field in sorted(found.items(), key=lambda item: item[1])
             ]
     return entities

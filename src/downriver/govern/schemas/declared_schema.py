@@ -39,7 +39,7 @@ def read_schema_file(path: Path, *, message: str | None = None) -> list[Declared
 def parse_schema(
     text: str, suffix: str, place: str, *, message: str | None = None
 ) -> list[DeclaredColumn]:
-    """Return the columns that a text declares, in the language that a file suffix tells."""
+    """Return the columns that a text declares. The file suffix determines its language."""
     try:
         match suffix:
             case ".proto":

@@ -76,7 +76,7 @@ def _at(root: Any, reference: str) -> Any:
     for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         key = part.replace("~1", "/").replace("~0", "~")
         if not isinstance(found, dict) or key not in found:
-            raise ValueError(f"nothing is at {reference}")
+            raise ValueError(f"no schema at {reference}")
         found = found[key]
     return found
 

@@ -193,7 +193,7 @@ class Monitor:
         self._due: dict[int, int] | None = None  # when each job's next run is late
         self._generation = 0
 
-    def look(self, now: int, since: int | None = None) -> MonitorRound:
+    def check(self, now: int, since: int | None = None) -> MonitorRound:
         """Check the entities that changed since the last check. Report findings from `since` on."""
         with self._reading() as view:
             progress, nodes = self._to_inspect(view, now)
@@ -292,8 +292,8 @@ _PATIENCE = 10.0  # seconds for running attempts when the monitor stops
 
 
 def run_monitor(
-    look: Callable[[], MonitorRound],
-    tell: Callable[[MonitorRound], None],
+    check: Callable[[], MonitorRound],
+    publish: Callable[[MonitorRound], None],
     dispatcher: AlertDispatcher,
     stopped: threading.Event,
     period: float,
@@ -303,7 +303,7 @@ def run_monitor(
     try:
         while not stopped.is_set():
             try:
-                tell(look())
+                publish(check())
                 dispatcher.wake()
             except (StoreError, LakeError) as exc:
                 log.warning("%s; next check in %g s", exc.message, period)

@@ -1,4 +1,4 @@
-"""How jobs went lately."""
+"""The last runs of jobs."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class NodeEdges:
         return rows.at(np.argsort(key, kind="stable"))
 
     def _are_stale(self, edges: Ints, jobs: Ints) -> Flags:
-        """Tell which edges are stale: the job ran for days, until `as_of`, without them."""
+        """Return which edges are stale: the job ran for days, until `as_of`, without them."""
         until = np.minimum(self._graph.jobs_last_seen(jobs), self._question.as_of)
         before = until - stale_after(self._question.stale_days)
         stale: Flags = self._graph.flow.last_at.of(edges) < before

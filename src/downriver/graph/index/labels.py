@@ -221,12 +221,12 @@ class Labels:
         )
 
     def of_type(self, nodes: Ints, graph: NodeGraph, pattern: str) -> Flags:
-        """Tell which nodes have a type that matches a pattern."""
+        """Return for each node whether its type matches a pattern."""
         types, _, _ = self._joined(nodes, graph)
         return self.values.types.flags(types, label_pattern(pattern))
 
     def allowed(self, graph: NodeGraph, *, tag: str | None, owner: str | None) -> Flags:
-        """Tell of all nodes which have labels, under any of their names, that match patterns."""
+        """Return for each node whether a label matches a pattern, under any name of the node."""
         flags = np.ones(1, np.bool_)
         if tag is not None:
             matches = label_pattern(tag)

@@ -77,7 +77,7 @@ def reach_columns(
 ) -> ColumnReach:
     """Return the columns on one side of `root`. Depth counts the derivations crossed.
 
-    The walk ends one step past the depth limit: it need not know what is further away. Of the
+    The walk ends one step beyond the depth limit: what is further away is not needed. Of the
     columns of a `*`, the result lists those with further edges, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)

@@ -38,7 +38,7 @@ def reach_nodes(
 ) -> WalkResult:
     """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed.
 
-    The walk ends one step past the depth limit: it need not know what is further away.
+    The walk ends one step beyond the depth limit: what is further away is not needed.
     """
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited, borrowed_marks() as opened:

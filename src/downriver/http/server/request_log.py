@@ -43,7 +43,7 @@ class ObservedRequests:
         self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and record how that went."""
+        """Answer a request, and record its result."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

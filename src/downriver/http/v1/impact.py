@@ -56,7 +56,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
 
 
 class PolicyImpactRequest(ImpactRequest, kw_only=True):
-    """A change, the policy that decides about it, and the moment to look from: now by default."""
+    """A change, the policy that decides about it, and the moment of the lineage: now by default."""
 
     policy: dict[str, Any] | None = None
     as_of: str | None = None
@@ -74,7 +74,7 @@ class FixRequest(ImpactRequest, kw_only=True):
 class PreviewRequest(msgspec.Struct, kw_only=True):
     """A proposal in one of three forms: changes, a migration, or a diff of the repository.
 
-    `as_of` is the moment to look from. Only changes have it: a diff is about the present code.
+    `as_of` is the moment of the lineage. It needs `changes`: a diff is about the present code.
     """
 
     changes: list[dict[str, Any]] | None = None
@@ -171,7 +171,9 @@ def _proposed(lineage: Lineage, asked: PreviewRequest) -> tuple[Impact, list[dic
     if sum(form is not None for form in forms) != 1:
         raise InvalidRequestError("changes", "give one of changes, ddl and diff")
     if asked.as_of is not None and asked.changes is None:
-        raise InvalidRequestError("as_of", "only changes can be judged as of a moment")
+        raise InvalidRequestError(
+            "as_of", "as_of needs `changes`; a diff or DDL is about the present"
+        )
     if asked.diff is not None:
         return lineage.impact.of_diff(asked.diff), []
     if asked.ddl is not None:

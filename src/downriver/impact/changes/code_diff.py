@@ -173,10 +173,10 @@ def is_same_work(base: CodeJob, head: CodeJob) -> bool:
     if set(base.inputs) != set(head.inputs) or set(base.outputs) != set(head.outputs):
         return False
     named = (_named(base), _named(head))
-    stories = all(
+    same_writes = all(
         write_definition(base, one) == write_definition(head, one) for one in base.outputs
     )
-    return stories and named[0] == named[1]
+    return same_writes and named[0] == named[1]
 
 
 def _named(job: CodeJob) -> set[tuple[DatasetId, str, bool]]:

@@ -84,7 +84,7 @@ class NameUses:
     def mentions(
         self, names: CarriedNames, parts: Iterable[frozenset[str]], fragments: frozenset[str]
     ) -> bool:
-        """Tell whether the text may use one of these names.
+        """Return whether the text may use one of these names.
 
         `parts` are those of the tables. `fragments` are known to the macros that the text calls.
         """

@@ -124,13 +124,13 @@ class _Fixing:
     def fix(self) -> Fix:
         after = self._patch_all()
         other = [*self._python_patches(), *self._yaml_patches()]
-        hurt = {effect.consumer for effect in after.effects}
+        still_affected = {effect.consumer for effect in after.effects}
         patches = [
             FilePatch(
                 path=edit.process.path,
                 consumer=self._consumer(edit.process),
                 diff=unified_diff(edit.process.path, edit.base.sql, edit.head.sql),
-                verified=self._consumer(edit.process) not in hurt,
+                verified=self._consumer(edit.process) not in still_affected,
             )
             for edit in self._edits.values()
             if edit.base.sql != edit.head.sql
@@ -141,7 +141,7 @@ class _Fixing:
             to_decide=list(self._to_decide(after)),
             plan=write_plan([change.change for change in self._changes], self._before),
             verified=not after.effects and not other,
-            remaining=sorted(hurt),
+            remaining=sorted(still_affected),
             absent=sorted(self._absent),
         )
 

@@ -166,8 +166,10 @@ def unread_files(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 def certified_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
     """The change affects certified consumers: {names}."""
-    hurt = [e for e in impact.effects if e.certified and e.outcome is not Outcome.DEPRECATED]
-    return _about(hurt, policy.certified, Risk.HIGH)
+    certified_effects = [
+        e for e in impact.effects if e.certified and e.outcome is not Outcome.DEPRECATED
+    ]
+    return _about(certified_effects, policy.certified, Risk.HIGH)
 
 
 def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:

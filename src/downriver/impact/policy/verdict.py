@@ -153,7 +153,7 @@ _BY_TYPE = {
     "table_rename": "Keep a view under the old name until every consumer reads the new one.",
     "table_drop": "Move the listed consumers to another dataset first.",
     "deprecation": "Confirm that the listed consumers no longer use it before you remove it.",
-    "logic_change": "Tell the owners of the listed consumers that their values will change.",
+    "logic_change": "Inform the owners of the listed consumers that their values will change.",
     "schema_change": "Specify which columns change and how, to see which of these consumers break.",
 }
 
@@ -167,7 +167,7 @@ def _recommendation(decision: Decision, decided: RuleFinding | None, impact: Imp
         return "Correct the listed models; the verification shows their errors."
     kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
     if decision is Decision.CAUTION and "deprecation" not in kinds:
-        return "Tell the owners, and check the listed consumers after the change."
+        return "Inform the owners, and check the listed consumers after the change."
     return " ".join(_BY_TYPE[kind] for kind in kinds) or _REVIEW
 
 
@@ -179,9 +179,9 @@ def _next_steps(unread: list[Unread]) -> str:
 
 
 def _owners(impact: Impact, policy: Policy) -> list[str]:
-    hurt: list[Effect] = [e for e in impact.effects if e.outcome is not Outcome.UNTOUCHED]
-    found = [owner for effect in hurt for owner in effect.owners]
+    affected: list[Effect] = [e for e in impact.effects if e.outcome is not Outcome.UNTOUCHED]
+    found = [owner for effect in affected for owner in effect.owners]
     for tag, owners in policy.owners_to_ask.items():
-        if any(tag in effect.tags for effect in hurt) or tag in impact.target_tags:
+        if any(tag in effect.tags for effect in affected) or tag in impact.target_tags:
             found += owners
     return list(dict.fromkeys(found))

@@ -66,9 +66,11 @@ def _verification(found: DatabaseVerification) -> str:
         lines += ["| model | predicted | observed |", "|---|---|---|"]
     for model in verified:
         observed = [describe_observation(model), *map(describe_column, model.columns)]
-        told = "<br>".join(map(_escape, observed))
-        told += "".join(f"<br>❗ **{CONTRADICTIONS[kind]}**" for kind in model.contradictions)
-        cells = (_escape(model.model), _escape(describe_prediction(model)), told)
+        observation = "<br>".join(map(_escape, observed))
+        observation += "".join(
+            f"<br>❗ **{CONTRADICTIONS[kind]}**" for kind in model.contradictions
+        )
+        cells = (_escape(model.model), _escape(describe_prediction(model)), observation)
         lines.append(f"| {' | '.join(cells)} |")
     unverified = [f"- {_escape(line)}" for line in unverified_lines(found)]
     if unverified:

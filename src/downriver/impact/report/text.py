@@ -41,7 +41,7 @@ def render_text(verdict: Verdict) -> str:
     if verdict.impact.not_rebuilt:
         lines.insert(3, f"NOT REBUILT: {len(verdict.impact.not_rebuilt)} of them")
     if verdict.ask:
-        lines.append(f"ASK: {', '.join(verdict.ask)}")
+        lines.append(f"OWNERS TO ASK: {', '.join(verdict.ask)}")
     if verdict.impact.effects:
         lines += ["", *_table(verdict.impact)]
     if verdict.impact.verification is not None:

@@ -32,7 +32,7 @@ _PREDICTED = {
 CONTRADICTIONS = {
     Contradiction.UNPREDICTED_FAILURE: "the failure was not predicted",
     Contradiction.UNPREDICTED_DIFFERENCE: "the difference was not predicted",
-    Contradiction.UNCONFIRMED_FAILURE: "a failure was predicted, and the model builds",
+    Contradiction.UNCONFIRMED_FAILURE: "a failure was predicted, but the model builds",
 }
 
 
@@ -52,7 +52,8 @@ def verification_lines(found: DatabaseVerification) -> Iterator[str]:
         for contradiction in model.contradictions:
             yield f"      CONTRADICTED: {CONTRADICTIONS[contradiction]}"
     if found.upstream:
-        yield f"  built from the base, as the database does not have them: {_join(found.upstream)}"
+        models = _join(found.upstream)
+        yield f"  built from the base, because the database does not have them: {models}"
     unverified = list(unverified_lines(found))
     if unverified:
         yield "NOT VERIFIED:"
@@ -74,21 +75,21 @@ def unverified_lines(found: DatabaseVerification) -> Iterator[str]:
         names = [consumer.name for consumer in consumers]
         more = len(names) - _CONSUMERS_SHOWN
         shown = names[:_CONSUMERS_SHOWN] + ([f"{more} more"] if more > 0 else [])
-        yield f"{', '.join(shown)}: no dbt model of this repository ({asset_type})"
+        yield f"{', '.join(shown)}: not a dbt model of this repository ({asset_type})"
 
 
 def describe_prediction(model: ModelVerification) -> str:
     """Return what was predicted of a model."""
-    told = _PREDICTED[model.predicted]
+    prediction_text = _PREDICTED[model.predicted]
     prediction = model.prediction
     if prediction is None or model.predicted is not Outcome.CHANGES:
-        return told
+        return prediction_text
     if prediction.gone:
         return "is removed"
     parts = [_join(list(prediction.columns))] if prediction.columns else []
     parts += ["rows"] if prediction.rows else []
     parts += ["any column"] if prediction.unknown else []
-    return f"{told} {', '.join(parts)}" if parts else told
+    return f"{prediction_text} {', '.join(parts)}" if parts else prediction_text
 
 
 def describe_observation(model: ModelVerification) -> str:

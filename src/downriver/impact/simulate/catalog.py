@@ -128,13 +128,13 @@ class SimulationCatalog:
         return known
 
     def _load_dataset(self, node: int) -> CatalogDataset:
-        spoken = self._graph.nodes.identities.display_names([node], self._read)[node]
+        display_name = self._graph.nodes.identities.display_names([node], self._read)[node]
         facets = self._facets_of(node)
         tags, column_tags = parse_tags(facets.get("tags"))
         return CatalogDataset(
             node,
-            DatasetId(spoken.id.namespace, spoken.id.name),
-            tuple(name.name for name in [spoken.id, *spoken.aliases]),
+            DatasetId(display_name.id.namespace, display_name.id.name),
+            tuple(alias.name for alias in [display_name.id, *display_name.aliases]),
             tags,
             column_tags,
             parse_owners(facets.get("ownership")),

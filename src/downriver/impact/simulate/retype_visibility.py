@@ -61,7 +61,7 @@ _TRANSPARENT = (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered, exp.Filter, exp
 
 
 class RetypeVisibility:
-    """Tells for the SQL of one process what is left of type changes in its columns and rows."""
+    """The effects of type changes on the columns and rows of one process's SQL."""
 
     def __init__(
         self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]

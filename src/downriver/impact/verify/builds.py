@@ -73,7 +73,7 @@ class Builds:
         self.upstream: dict[str, None] = {}  # unchanged models that the database does not have
 
     def build(self, side: Side, name: str) -> ModelBuild:
-        """Build a model of one side, and before it what it reads; or tell why it is not built."""
+        """Build a model of one side, and first what it reads; or return why it is not built."""
         if (side, name) not in self._done:
             cycle = "the models read each other"
             self._done[side, name] = ModelBuild(BuildState.FAILED, error=cycle)
@@ -114,7 +114,7 @@ class Builds:
         if model.kind == "seed":
             raise UnrenderedError(UnverifiedReason.SEED, "the change edits the rows of this seed")
         if model.kind == "snapshot":
-            detail = "a snapshot keeps a history, which a build from nothing does not have"
+            detail = "a snapshot keeps a history, which a new build does not have"
             raise UnrenderedError(UnverifiedReason.SNAPSHOT, detail)
         if not model.file.path.endswith(".sql"):
             raise UnrenderedError(UnverifiedReason.PYTHON_MODEL, "a model in Python is not run")

@@ -43,7 +43,7 @@ class SideModel(NamedTuple):
         return self.project.build_of(self.file.path, self.name, self.text)
 
     def keys(self) -> Iterator[list[str]]:
-        """Yield the columns that are said to identify a row: unique keys and tests."""
+        """Yield the columns that identify a row by declaration: unique keys and tests."""
         config = self.project.config_of(self.file.path, self.name, self.text)
         key = texts(config.get("unique_key"))
         if key:

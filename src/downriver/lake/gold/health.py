@@ -36,7 +36,7 @@ def gold_dataset_health(
 
     An orphan has no reader, no writer and no column edge. A dead dataset was last seen
     `stale_days` before the last event of the lake. An unknown downstream is a job that
-    reads the dataset and has no output, unless its type or name says that it only reads.
+    reads the dataset and has no output, unless its type or name shows that it only reads.
     """
     # As `only_reads` in `openlineage/facets/job.py`.
     by_call = (f.upper("integration") == SPARK) & f.col("name").rlike(READ_CALLS)

@@ -1,4 +1,4 @@
-"""Data contracts: what the owner of a dataset promises, and whether the data keeps it."""
+"""Data contracts, and the outcomes of their clauses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DataContract(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True
 
 
 class ClauseResult(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The outcome of one promise. `event` is the SHA-256 of the event that proves it."""
+    """The outcome of one clause. `event` is the SHA-256 of the event that proves it."""
 
     clause: str
     outcome: ClauseOutcome

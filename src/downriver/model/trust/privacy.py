@@ -1,4 +1,4 @@
-"""Where the personal data of a column goes, and how access to it can be limited."""
+"""The datasets and columns that personal data reaches, and policies that limit access to it."""
 
 from __future__ import annotations
 

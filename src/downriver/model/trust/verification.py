@@ -44,7 +44,7 @@ class Contradiction(str, Enum):
 
 
 class SideBuild(msgspec.Struct, kw_only=True, frozen=True):
-    """A model as one side of the change builds it; `error` tells why it was not built."""
+    """A model as one side of the change builds it; `error` is the reason if it was not built."""
 
     state: BuildState
     rows: int | None = None
@@ -108,8 +108,8 @@ class DatasetPrediction(msgspec.Struct, kw_only=True, frozen=True, omit_defaults
 class ModelVerification(msgspec.Struct, kw_only=True):
     """One model: what was predicted, and what both sides of the change build.
 
-    `rows` is None if the values were not compared; `not_compared` then tells why. `unverified` and
-    `detail` tell why a model was not verified.
+    `rows` is None if the values were not compared; `not_compared` then has the reason.
+    `unverified` and `detail` state why a model was not verified.
     """
 
     model: str
@@ -126,7 +126,7 @@ class ModelVerification(msgspec.Struct, kw_only=True):
     contradictions: list[Contradiction] = []
 
     def contradicts(self, *kinds: Contradiction) -> bool:
-        """Tell whether an observation contradicts the prediction in one of these ways."""
+        """Return whether an observation contradicts the prediction in one of these ways."""
         return not set(kinds).isdisjoint(self.contradictions)
 
 

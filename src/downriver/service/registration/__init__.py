@@ -1,1 +1,1 @@
-"""What people register by hand: assets with their code, and flows."""
+"""Registered lineage: assets with their code, and flows."""

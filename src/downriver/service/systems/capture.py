@@ -106,7 +106,7 @@ class SystemApi:
                     raise InvalidRequestError("--dataset", f"{path} does not name the dataset")
                 node = self._session.resolve(name, view).id
                 if not isinstance(node, DatasetId):
-                    raise InvalidRequestError("--dataset", f"{node} is no dataset")
+                    raise InvalidRequestError("--dataset", f"{node} is not a dataset")
                 facets = {ASSERTIONS: render_assertions(validation.assertions)}
                 at = now() if validation.at is None else validation.at
                 events.append(dataset_event(node, at, facets))

@@ -1,4 +1,4 @@
-"""Data contracts: kept in the log, and checked against what events tell of the data."""
+"""Data contracts: stored in the log, and checked against the events about the data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ContractApi:
     ) -> ContractChecks:
         """Return the outcome of these contracts, or of all that were applied.
 
-        `at` is the moment to look from, now by default. `record` writes the outcomes to the log as
+        `at` is the moment of the check, now by default. `record` writes the outcomes to the log as
         assertions of quality, so incidents and the monitor report violations.
         """
         moment = now() if at is None else parse_moment(at, "at")
@@ -133,14 +133,14 @@ class ContractApi:
         found = self._session.resolve(stated.contract.dataset, view)
         if not isinstance(found.id, DatasetId):
             place = stated.path or "contract"
-            raise InvalidRequestError(place, f"dataset: {found.id} is no dataset")
+            raise InvalidRequestError(place, f"dataset: {found.id} is not a dataset")
         return found
 
     def _applied(self, view: CatalogSnapshot) -> list[_Located]:
         found = find_contracts(view.graph, view.reader)
-        spoken = view.graph.nodes.identities.display_names(found, view.reader)
+        display_names = view.graph.nodes.identities.display_names(found, view.reader)
         return [
-            _Located(StatedContract(contract), Entity(spoken[node].id, node))
+            _Located(StatedContract(contract), Entity(display_names[node].id, node))
             for node, contract in found.items()
         ]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PrivacyApi:
-    """Where personal data goes. Call it with the column where it enters."""
+    """Reports what personal data reaches. Call it with the column where the data enters."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session
@@ -28,7 +28,9 @@ class PrivacyApi:
         with self._session.reading() as view:
             found = self._session.resolve(field, view)
             if not isinstance(found.id, ColumnId):
-                raise InvalidRequestError("field", f"{found.id} is no column; name TABLE.COLUMN")
+                raise InvalidRequestError(
+                    "field", f"{found.id} is not a column; write TABLE.COLUMN"
+                )
             stale_days = settings.read_number(settings.STALE_DAYS)
             around = EntityContext(view.graph, view.reader, stale_days)
             return report_privacy(view, found, around)

@@ -31,7 +31,7 @@ class QualityApi:
         with self._session.reading() as view:
             found = self._session.resolve(dataset, view)
             if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is no dataset")
+                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
             stale_days = settings.read_number(settings.STALE_DAYS)
             around = EntityContext(view.graph, view.reader, stale_days)
             inspector = Inspector(view.graph, view.reader, DriftLimits(), moment)

@@ -122,7 +122,7 @@ class SchemaApi:
         with self._session.reading() as view:
             found = self._session.resolve(dataset, view)
             if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is no dataset")
+                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
             return str(found.id), view.graph.nodes.identities.group(found.node)
 
 

@@ -51,7 +51,7 @@ def look(
     """Start afresh, as after a restart, and look once."""
     with Lineage.open(str(folder)) as lineage:
         lineage.ingest([encode(event) for event in events])
-        return lineage.govern.monitor(watch or WatchConfig()).look(micros(day))
+        return lineage.govern.monitor(watch or WatchConfig()).check(micros(day))
 
 
 def news(found: MonitorRound) -> dict[str, list[str]]:
@@ -105,17 +105,17 @@ def test_a_late_run_is_told_when_its_time_has_come_and_again_when_a_turn_is_miss
         events = [e for day in range(DAYS) for e in run("load", day, writes=[output("raw")])]
         lineage.ingest([encode(event) for event in events])
         monitor = lineage.govern.monitor(WatchConfig())
-        assert news(monitor.look(micros(DAYS - 0.5))) == {}
-        assert news(monitor.look(micros(DAYS, 2))) == {}  # two hours: within what is allowed
-        late = monitor.look(micros(DAYS, 4))
+        assert news(monitor.check(micros(DAYS - 0.5))) == {}
+        assert news(monitor.check(micros(DAYS, 2))) == {}  # two hours: within what is allowed
+        late = monitor.check(micros(DAYS, 4))
         assert news(late) == {"opened": ["run_late"]}
         assert late.opened[0].severity.value == "warning"
-        assert news(monitor.look(micros(DAYS, 10))) == {}
-        missing = monitor.look(micros(DAYS + 1, 4))
+        assert news(monitor.check(micros(DAYS, 10))) == {}
+        missing = monitor.check(micros(DAYS + 1, 4))
         assert news(missing) == {"changed": ["run_late"]}
         assert missing.changed[0].severity.value == "critical"
         lineage.ingest([encode(e) for e in run("load", DAYS + 1.2)])
-        assert news(monitor.look(micros(DAYS + 1.3))) == {"resolved": ["run_late"]}
+        assert news(monitor.check(micros(DAYS + 1.3))) == {"resolved": ["run_late"]}
 
 
 def test_only_what_changed_is_looked_at(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_only_what_changed_is_looked_at(tmp_path: Path) -> None:
         quiet = [dataset_event(f"d{n}") for n in range(50)]
         lineage.ingest([encode(event) for event in quiet])
         monitor = lineage.govern.monitor(WatchConfig())
-        assert monitor.look(micros(0)).inspected == 50
-        assert monitor.look(micros(0)).inspected == 0
+        assert monitor.check(micros(0)).inspected == 50
+        assert monitor.check(micros(0)).inspected == 0
         lineage.ingest([encode(dataset_event("d7", at="2026-02-01T00:00:00Z"))])
-        assert monitor.look(micros(0)).inspected == 1
+        assert monitor.check(micros(0)).inspected == 1
         lineage.admin.rebuild()
-        assert monitor.look(micros(0)).inspected == 50  # numbers may mean something else now
+        assert monitor.check(micros(0)).inspected == 50  # numbers may mean something else now
 
 
 def test_what_is_ignored_is_no_finding_and_severities_can_be_set(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_since_tells_only_of_what_began_later(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
         monitor = lineage.govern.monitor(WatchConfig())
-        assert news(monitor.look(micros(DAYS - 0.8), since=micros(DAYS - 0.95))) == {
+        assert news(monitor.check(micros(DAYS - 0.8), since=micros(DAYS - 0.95))) == {
             "opened": ["run_failed"]
         }
         assert lineage.govern.findings().total == 3
@@ -193,7 +193,7 @@ def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_f
     now = micros(DAYS - 0.8)
     with Lineage.open(str(tmp_path_factory.mktemp("once"))) as lineage:
         lineage.ingest(EVENTS)
-        lineage.govern.monitor(WatchConfig()).look(now)
+        lineage.govern.monitor(WatchConfig()).check(now)
         expected = open_findings(lineage)
         assert sorted(f.kind.value for f in lineage.govern.findings().findings) == FOUND
     chance = random.Random(seed)
@@ -203,10 +203,10 @@ def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_f
         monitor = lineage.govern.monitor(WatchConfig())
         for part in range(looks):
             lineage.ingest(told[part::looks])
-            monitor.look(now)
+            monitor.check(now)
         assert open_findings(lineage) == expected
         before = lineage.govern.findings(limit=1000).findings
-        monitor.look(now)
+        monitor.check(now)
         assert lineage.govern.findings(limit=1000).findings == before  # nothing flickers
 
 

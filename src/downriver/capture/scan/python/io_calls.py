@@ -14,7 +14,7 @@ Access: TypeAlias = Literal["reads", "writes", "reads or writes"]
 
 
 class IoCall(NamedTuple):
-    """A call that reads or writes data, judged by its name.
+    """A call that reads or writes data, according to its name.
 
     `is_file`: it opens a file for writing, which holds data only if the job handles data.
     """

@@ -39,8 +39,8 @@ class PlanShortener:
         """
         if ran is not None and width >= _WIDE:
             kinds, optimized = _kinds(query), _optimized(ran)
-            tells = optimized is not None and not _COMPUTED.intersection(kinds)
-            if tells and kinds == _kinds(optimized):
+            is_comparable = optimized is not None and not _COMPUTED.intersection(kinds)
+            if is_comparable and kinds == _kinds(optimized):
                 return optimized
         return self._collapse(query)
 

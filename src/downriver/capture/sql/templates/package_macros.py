@@ -109,7 +109,7 @@ _APPROXIMATE = frozenset({
 def note_approximations(
     rendering: TemplateRendering, macros: dict[str, Callable[..., Any]]
 ) -> dict[str, Callable[..., Any]]:
-    """Return macros of which those that are approximate say so when they are called."""
+    """Return the macros. Approximate ones add a blind spot when they are called."""
 
     def noted(name: str, macro: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

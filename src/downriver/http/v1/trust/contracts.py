@@ -39,7 +39,7 @@ class ContractsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
 
 
 class ContractCheckRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Contracts to check, by default those applied; the moment to look from."""
+    """Contracts to check (default: the applied ones), and the moment of the check."""
 
     contracts: list[dict[str, Any]] | None = None
     at: str | None = None

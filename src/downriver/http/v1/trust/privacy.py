@@ -1,4 +1,4 @@
-"""Where personal data goes."""
+"""Routes about personal data: what a column reaches, and suggested access policies."""
 
 from __future__ import annotations
 

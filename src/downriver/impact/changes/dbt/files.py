@@ -1,7 +1,7 @@
 """dbt's project, package and property files, compared entry by entry.
 
 Options of models are compared by `dbt_settings`, columns of sources and tests by the scanner. Every
-other entry that differs is documentation, is judged here, or is reported as not read.
+other entry that differs is documentation, has a rule here, or is reported as not read.
 """
 
 from __future__ import annotations

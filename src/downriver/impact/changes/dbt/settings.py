@@ -1,7 +1,7 @@
 """dbt options that differ between two commits, and the effect of each.
 
 An option is set in the code of a model, in a property file or in `dbt_project.yml`. Each one that
-differs is judged, is known to leave data as it is, or is reported as not read.
+differs has a rule, is known not to change data, or is reported as not read.
 """
 
 from __future__ import annotations

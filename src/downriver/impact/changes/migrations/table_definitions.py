@@ -106,7 +106,7 @@ class DefinitionEdit(NamedTuple):
     after: Mapping[str, TableDefinition]
 
     def has_both(self, table: str) -> bool:
-        """Tell whether a table is defined before and after."""
+        """Return whether a table is defined before and after."""
         return table.casefold() in self.before and table.casefold() in self.after
 
 
