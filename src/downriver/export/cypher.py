@@ -36,7 +36,7 @@ _TYPE_LABELS = {
 
 
 def render_cypher(piece: ExportedGraph) -> str:
-    """Return statements that make the piece, or bring it up to date, wherever they are run."""
+    """Return statements that create or update this part of a graph in any database."""
     return "".join(f"{statement};\n" for statement in _statements(piece))
 
 

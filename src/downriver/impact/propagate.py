@@ -273,7 +273,7 @@ class Propagation:
         return self._merge(node)
 
     def _merge(self, node: int) -> bool:
-        """Merge what the proposal and all writers do to a dataset; True when that is news."""
+        """Merge the deltas of the proposal and of all writers; True if the delta changed."""
         merged = Delta()
         if node in self._proposal.deltas:
             merged.merge(self._proposal.deltas[node])

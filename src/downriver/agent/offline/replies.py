@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from downriver.graph.names.short_names import ShortNames, find_full_ids
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -379,8 +381,10 @@ def _completeness(answer: ToolAnswer) -> Iterator[str]:
         yield "Complete: no blind spots."
         return
     yield f"Not complete: {_plural(answer.blind_spot_count, 'blind spot')}."
-    for spot in answer.blind_spots[:_SPOTS_SHOWN]:
-        yield f"  ? {spot.entity}: {spot.message}"
+    spots = [f"{spot.entity}: {spot.message}" for spot in answer.blind_spots[:_SPOTS_SHOWN]]
+    names = ShortNames.of_ids(full_id for spot in spots for full_id in find_full_ids(spot))
+    for spot in spots:
+        yield f"  ? {names.replace_in(spot)}"
     if answer.blind_spot_count > _SPOTS_SHOWN:
         yield f"  ? and {answer.blind_spot_count - _SPOTS_SHOWN} more"
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class SeriesKey(NamedTuple):
-    """What a series is of: figures of two jobs are not comparable, nor reads with writes."""
+    """Identifies a series. Values of two jobs are not comparable, nor are reads and writes."""
 
     metric: str  # rows, nulls, mean, distinct or a quantile
     column: str
@@ -49,7 +49,7 @@ class SeriesKey(NamedTuple):
 
 
 class QualityCheck(NamedTuple):
-    """The last outcome of a check, and since when it has come out so."""
+    """The last outcome of a check, and the time since which the outcome is the same."""
 
     assertion: QualityAssertion
     job: int

@@ -1,4 +1,4 @@
-"""A verdict in the words of `analyze_impact`."""
+"""A verdict as the answer of `analyze_impact`."""
 
 from __future__ import annotations
 

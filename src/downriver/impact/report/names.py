@@ -1,4 +1,4 @@
-"""The names of entities in a verdict for people: short and unambiguous, or full ids.
+"""The displayed names of the entities in a verdict: short and unambiguous, or full ids.
 
 An `Impact` contains full names. These functions return it with other names.
 """

@@ -1,1 +1,1 @@
-"""What a change does to one process: its SQL under changed schemas, else its edges."""
+"""Simulates a change of one process: its SQL under changed schemas, or else its edges."""

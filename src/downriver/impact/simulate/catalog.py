@@ -207,7 +207,7 @@ class SimulationCatalog:
         return cuts.blind_spots(datasets, downstream=True)
 
     def unread_jobs(self, nodes: Iterable[int]) -> list[BlindSpot]:
-        """Return a blind spot if jobs of the same project may use these datasets unseen."""
+        """Return a blind spot if unread jobs of the same project may use these datasets."""
         datasets = np.unique(np.array(list(nodes), np.int32))
         if not len(datasets):
             return []

@@ -250,7 +250,7 @@ def check_joined(one: ColumnType, other: ColumnType, dialect: str) -> str:
 
 
 def check_pair(one: ColumnType, other: ColumnType, pairs: tuple[set[Family], ...]) -> str:
-    """Return a complaint when values of two types cannot be compared."""
+    """Return the type error if values of two types cannot be compared."""
     if {one.family, other.family} in pairs:
         return f"a {one.family} compared with a {other.family}"
     return ""

@@ -98,7 +98,7 @@ class Delta(msgspec.Struct):
         )
 
     def find(self, column: str, *kinds: DeltaKind) -> ColumnDelta | None:
-        """Return what happened to a column, of these kinds the first that did."""
+        """Return the delta of a column: the first of these kinds that it has."""
         folded = column.casefold()
         for kind in kinds:
             touch = self.touches.get((folded, kind))
@@ -107,7 +107,7 @@ class Delta(msgspec.Struct):
         return None
 
     def columns(self, *kinds: DeltaKind) -> dict[str, ColumnDelta]:
-        """Return the columns that something of these kinds happened to."""
+        """Return the columns with a delta of one of these kinds."""
         return {name: touch for (name, kind), touch in self.touches.items() if kind in kinds}
 
     def put(self, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:

@@ -128,7 +128,7 @@ def _constants(script: JobScript) -> Iterator[tuple[str, str]]:
 
 
 class ChangedDependencies:
-    """Follows the dependencies of one process's SQL to what happened to their columns."""
+    """Follows the dependencies of one process's SQL to the deltas of their columns."""
 
     def __init__(
         self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]
@@ -198,7 +198,7 @@ class ChangedDependencies:
         return None
 
     def any_trail(self, node: int | None, column: str) -> Trail:
-        """Return the way that led to a column, else any that led here."""
+        """Return the trail of a column, or else the first trail of any column."""
         for source in self._reading.inputs:
             delta = self._deltas.get(source)
             touch = delta.find(column, *DeltaKind) if delta is not None else None
@@ -251,7 +251,7 @@ class OutputComparison:
         self._script = head or reading.script
 
     def differences(self, after: ScriptReading) -> Iterator[OutputDifference]:
-        """Yield the outputs that are not as before."""
+        """Yield the outputs that differ."""
         for before, now in self._pairs(after):
             node = self._reading.output_node(before)
             if now is None:
@@ -268,7 +268,7 @@ class OutputComparison:
     def _violations(
         self, before: ScriptOutput, now: ScriptOutput, delta: Delta
     ) -> Iterator[ContractViolation]:
-        """Yield what does not fit the contract, except what did not fit it before."""
+        """Yield the violations of the contract that did not exist before."""
         known = set(check_contract(self._process.build, before))
         yield from (v for v in check_contract(self._build, now) if v not in known)
         if now.open:
@@ -432,7 +432,7 @@ def describe_delta(delta: Delta) -> str:
 
 
 def first_trail(delta: Delta) -> Trail:
-    """Return a way that led to a difference."""
+    """Return a trail of a difference."""
     for touch in delta.touches.values():
         if touch.trail:
             return touch.trail

@@ -51,7 +51,7 @@ _DATE_PARTS = (
 )  # fmt: skip
 _DAY_OR_LONGER = frozenset({"year", "quarter", "month", "week", "day"})
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
-# What is null exactly where its operands are, whatever values these have.
+# Expressions that are null exactly where an operand is null.
 _KEEPS_NULLS = (
     exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Round, exp.Coalesce, exp.Sum, exp.Avg,
     exp.Min, exp.Max, exp.Greatest, exp.Least, exp.AnyValue, exp.Median, exp.EQ, exp.NEQ, exp.Not,
@@ -233,7 +233,7 @@ def _worst(changes: Iterable[ValueChange]) -> ValueChange:
 
 
 def _base_change(old: str, new: str) -> ValueChange:
-    """Return what a column's own type change does to its values."""
+    """Return how a column's own type change affects its values."""
     before, after = parse_type(old), parse_type(new)
     if before.family == "unknown" or after.family == "unknown":
         return OTHER

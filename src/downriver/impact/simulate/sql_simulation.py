@@ -168,7 +168,7 @@ class _Simulation:
             if (problem.kind, problem.name) not in names and _unknown_function(problem) not in calls
         ]
 
-    # What every reader of a dataset receives, whatever its columns
+    # Deltas that every reader of a dataset receives, whatever its columns
 
     def _receive(self) -> None:
         for node in self._reading.inputs:
@@ -221,7 +221,7 @@ class _Simulation:
         )
 
     def _near(self) -> list[Delta]:
-        """Return what happened to the datasets this SQL names."""
+        """Return the deltas of the datasets that this SQL names."""
         nodes = {*self._reading.inputs, *self._process.outputs}
         return [delta for node in nodes if (delta := self._deltas.get(node)) is not None]
 
@@ -258,7 +258,7 @@ class _Simulation:
             after.types.check_joins()
         return after
 
-    # It fails, or loses what it reads
+    # Failures
 
     def _fail(self, problems: list[SqlProblem]) -> None:
         first = problems[0]
@@ -320,7 +320,7 @@ class _Simulation:
         return ""
 
     def _trail_of(self, problem: SqlProblem) -> Trail:
-        """Return the way that led to a problem: that of the column it names, else of any."""
+        """Return the trail of a problem: that of the column it names, or else of any column."""
         concerned = [
             delta
             for node, delta in self._deltas.items()
@@ -374,7 +374,7 @@ class _Simulation:
                     trail = extend_trail(touch.trail, self._influence.column_id(node, column.name))
                     delta.put(column.name, DeltaKind.UNAVAILABLE, ColumnDelta("", trail))
 
-    # It runs: what comes out?
+    # Differences of the outputs
 
     def _compare(self, after: ScriptReading) -> None:
         comparison = OutputComparison(

@@ -27,7 +27,7 @@ def simulate_writer(
         return _simulate_by_edges(process, world, node, delta)
     outputs = [o for o in reading.found.outputs if reading.output_node(o) == node]
     if any(output.replaces or output.defines for output in outputs):
-        return None  # the change is made here
+        return None  # this process makes the change
     result = simulate_script(reading, world, {node: delta})
     if any(output.open for output in outputs):
         _doubt(result, world.dataset(node).id, delta)

@@ -29,7 +29,7 @@ _UNVERIFIED_FAULTS = {
 
 
 class ModelBuild(NamedTuple):
-    """What became of a model on one side: its table, or why there is none."""
+    """The result of building a model on one side: its table, or the reason why there is none."""
 
     state: BuildState
     table: str = ""  # in the scratch schema

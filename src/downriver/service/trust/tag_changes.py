@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TagApi:
-    """Sets and removes tags. Call it with the tags that entities shall have."""
+    """Sets and removes tags. Call it with the tags to set and remove."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session

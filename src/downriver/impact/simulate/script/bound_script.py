@@ -54,7 +54,7 @@ def clause_of(node: exp.Expression) -> str:
 
 
 def identifier_of(node: exp.Expression) -> exp.Expression:
-    """Return the name inside a node, which knows its place in the text."""
+    """Return the name inside a node. Only names have a place in the text."""
     if isinstance(node, exp.Identifier):
         return node
     if isinstance(node, (exp.Column, exp.Table)) and isinstance(node.this, exp.Identifier):
@@ -157,7 +157,7 @@ class BoundTables:
         return shape_of(self._world.fields(node), delta)
 
     def present(self) -> PresentTables:
-        """Return what was looked up so far."""
+        """Return the tables that were looked up so far."""
         return PresentTables(dict(self._nodes), dict(self._shapes))
 
 

@@ -58,7 +58,7 @@ class TableSchemas(Protocol):
     """The shapes of tables, by their names in SQL."""
 
     def shape(self, table: TableName) -> TableShape:
-        """Return what is known about a table."""
+        """Return the shape of a table, as far as it is known."""
 
 
 class ScriptColumn(NamedTuple):
@@ -106,7 +106,7 @@ class ScriptReading(NamedTuple):
         return ScriptReading(self.names, types, outputs, self.inputs)
 
     def problems(self) -> Iterator[SqlProblem]:
-        """Yield what would end in an error."""
+        """Yield the problems that a database would report as errors."""
         yield from self.names.problems
         yield from self.types.problems
 
@@ -233,7 +233,7 @@ class _ReaderTables:
     def apply(
         self, effect: StatementEffect, writes: Sequence[TableWrite], temporary: TemporaryTables
     ) -> None:
-        """Let later statements read through the tables that this one replaces."""
+        """Make the tables that this statement replaces visible to later statements."""
         if effect.kind in _REPLACING and effect.result is None and effect.lifecycle is None:
             for write in writes:
                 relation = Relation(list(write.columns), dict(write.rows))

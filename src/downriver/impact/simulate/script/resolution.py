@@ -22,7 +22,7 @@ _ALIASES_IN_WHERE = frozenset({"duckdb", "snowflake", "clickhouse", "teradata", 
 
 
 class SqlProblem(NamedTuple):
-    """Something a database would refuse: where, and which name."""
+    """A name that a database would reject, with its place."""
 
     kind: str
     node: exp.Expression | None
@@ -56,11 +56,11 @@ class UnitedValue(Computation):
 
 
 class ColumnValue(Protocol):
-    """A column, as far as its value: what it depends on, and how it is computed."""
+    """The value of a column: its dependencies, and how it is computed."""
 
     @property
     def deps(self) -> Deps:
-        """What the value depends on."""
+        """The dependencies of the value."""
 
     @property
     def computation(self) -> Computation | None:
@@ -68,7 +68,7 @@ class ColumnValue(Protocol):
 
 
 class SqlProblems:
-    """What a database would reject in one script, each place once for each kind."""
+    """The names that a database would reject in one script, each place once for each kind."""
 
     def __init__(self) -> None:
         self._found: list[SqlProblem] = []
@@ -118,7 +118,7 @@ class ResolutionRecorder(ScriptListener):
     # Names, while a statement is read
 
     def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
-        """Keep a lookup, and note when it finds nothing or too much."""
+        """Record a lookup, and a problem if it finds no column or several."""
         parts = node.parts
         name = str(parts[-1].name)
         if len(parts) == 1:
@@ -187,7 +187,7 @@ class ResolutionRecorder(ScriptListener):
                 self.starred.update(table for table, _, _, _ in column.deps)
 
     def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
-        """What EXCEPT, REPLACE and RENAME name must be there."""
+        """The columns that EXCEPT, REPLACE and RENAME name must exist."""
         known = {item.name.casefold() for item in items if isinstance(item, Column)}
         for item in items:
             if isinstance(item, Star):
@@ -224,12 +224,12 @@ class ResolutionRecorder(ScriptListener):
             self.problems.add("missing_column", inner, name)
 
     def computed(self, node: exp.Expression, column: Column) -> None:
-        """Remember what a column is computed by, for its type."""
+        """Record the expression that computes a column, for its type."""
         if column.deps is not NOTHING and column.deps:
             column.computation = ComputedValue(node)
 
     def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
-        """The branches of a set operation have as many columns as each other."""
+        """The branches of a set operation must have the same number of columns."""
         if any(branch.open for branch in branches) or node.args.get("by_name"):
             return
         counts = {len(branch.items) for branch in branches}
@@ -260,7 +260,7 @@ class ResolutionRecorder(ScriptListener):
         render: Callable[[exp.Expression], str],
         renamed: Callable[[TableName, str], str],
     ) -> str:
-        """Return what a column is made of, as text."""
+        """Return the computation of a column as text."""
         found = self.find(node)
         if found is None:
             return f"?{str(node.name).casefold()}"
@@ -272,7 +272,7 @@ class ResolutionRecorder(ScriptListener):
         render: Callable[[exp.Expression], str],
         renamed: Callable[[TableName, str], str],
     ) -> str:
-        """Return what computes a column: an expression, or the base columns themselves."""
+        """Return the expression that computes a column, or the base columns themselves."""
         if isinstance(column.computation, ComputedValue):
             return render(column.computation.node)
         return " | ".join(

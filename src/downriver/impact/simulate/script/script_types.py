@@ -81,7 +81,7 @@ class ScriptTypes:
         return result_type(node, self.type_of)
 
     def check_types(self, nodes: Sequence[exp.Expression]) -> None:
-        """Note every operator and function that is given a type it cannot take."""
+        """Record every operator and function with an argument of an invalid type."""
         for node in nodes:
             complaint = check_call(node, self.type_of, self._dialect_name)
             if complaint:
@@ -89,7 +89,7 @@ class ScriptTypes:
         self.check_joins()
 
     def check_joins(self) -> None:
-        """Note where USING and NATURAL compare columns that cannot be compared."""
+        """Record where USING and NATURAL compare columns that cannot be compared."""
         for node, left, right in self._names.joined:
             types = self.type_of_column(left), self.type_of_column(right)
             # Columns that USING names held what can be compared. NATURAL takes what it finds.
