@@ -34,6 +34,7 @@ from downriver.cli.output import (
     write,
     write_exactly,
 )
+from downriver.cli.policy import PolicyOption, RepoOption
 from downriver.errors import DownriverError, InvalidRequestError, StoreNotFoundError
 from downriver.graph.names.short_names import is_full_id
 from downriver.impact import (
@@ -110,22 +111,8 @@ def gate(
             help="The commit with the change. Default: the working tree.",
         ),
     ] = None,
-    repo: Annotated[
-        Path | None,
-        typer.Option(
-            "--repo",
-            metavar="DIR",
-            help="The Git repository. Default: that of the working directory.",
-        ),
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            metavar="FILE",
-            help="The policy file. Default: downriver.yml, if it exists.",
-        ),
-    ] = None,
+    repo: RepoOption = None,
+    policy: PolicyOption = None,
     output: Annotated[
         VerdictFormat, typer.Option("--format", help="Print the verdict in this format.")
     ] = VerdictFormat.TEXT,

@@ -31,6 +31,12 @@ RepoOption = Annotated[
         "--repo", metavar="DIR", help="The Git repository. Default: that of the working directory."
     ),
 ]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", metavar="FILE", help="The policy file. Default: downriver.yml, if it exists."
+    ),
+]
 
 
 def propose(
@@ -87,14 +93,7 @@ def replay(
         ),
     ] = None,
     repo: RepoOption = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            "--policy",
-            metavar="FILE",
-            help="The policy file. Default: downriver.yml, if it exists.",
-        ),
-    ] = None,
+    policy: PolicyOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show what a policy decides about the last commits of a repository.

@@ -1,6 +1,6 @@
 """The audit log: who wrote events, who was refused, and what administrators did.
 
-The entry of a write is part of the transaction of that write. Equal acts of one actor within one
+The entry of a write is part of the transaction of that write. Identical actions of one actor within one
 minute are one row with a count, and the oldest rows are removed, so that the table stays small.
 """
 

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def test_once_prints_changes_and_exits_with_1_while_a_finding_is_open(folder: Path) -> None:
     done = downriver("watch", "--once", "--now", AT, cwd=folder)
     assert done.returncode == 1, done.stderr
-    assert "critical job:etl:sum: failed: boom" in done.stdout
+    assert "critical sum: failed: boom" in done.stdout
     assert "3 open (2 critical, 1 warning, 0 info); 3 new, 0 changed, 0 resolved" in done.stdout
     again = downriver("watch", "--once", "--now", AT, cwd=folder)
     assert again.returncode == 1
@@ -142,7 +142,7 @@ def test_kpis_incident_and_tags_print_text_and_json(folder: Path) -> None:
 
 
 def test_certified_exits_with_1_while_a_path_has_a_gap(folder: Path) -> None:
-    assert downriver("certified", cwd=folder).stdout == "0 of 0 certified paths are intact\n"
+    assert downriver("certified", cwd=folder).stdout == "0 of 0 certified paths intact\n"
     with Lineage.open(str(folder / ".downriver")) as lineage:
         lineage.ingest([encode(dataset_event("mart", tagged("certified")))])
     done = downriver("certified", cwd=folder)

@@ -64,7 +64,7 @@ def test_tags_through_the_command_line_and_http(tmp_path: Path) -> None:
     assert downriver("tag", "apply", "tags.yml", cwd=tmp_path).stdout == "0 of 4 tags changed\n"
     unset = downriver("tag", "unset", "mart", "certified", "--json", cwd=tmp_path)
     assert [c["present"] for c in json.loads(unset.stdout)["changes"]] == [False]
-    assert "1 of 1 tags changed" in downriver("tag", "set", "mart", "golden", cwd=tmp_path).stdout
+    assert "1 of 1 tag changed" in downriver("tag", "set", "mart", "golden", cwd=tmp_path).stdout
     for bad in ("mart: certified\n", "[1]\n", "mart: ['=x']\n", "a: [\n"):
         (tmp_path / "bad.yml").write_text(bad)
         assert downriver("tag", "apply", "bad.yml", cwd=tmp_path).returncode == 2

@@ -86,7 +86,7 @@ def test_verdicts_through_the_command_line_and_http(tmp_path: Path) -> None:
     assert listed["decision"] == decision
     shown = downriver("verdicts", cwd=tmp_path).stdout
     assert decision in shown
-    assert shown.endswith("1 of 1 verdicts\n")
+    assert shown.endswith("1 of 1 verdict\n")
     assert downriver("verdicts", "--decision", "MAYBE", cwd=tmp_path).returncode == 2
     assert "blast radius per change: median" in downriver("kpis", cwd=tmp_path).stdout
     with (

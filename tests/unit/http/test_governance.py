@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def client(tmp_path: Path) -> Iterator[TestClient]:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
-        lineage.govern.monitor(WatchConfig()).look(micros(DAYS - 0.8))
+        lineage.govern.monitor(WatchConfig()).check(micros(DAYS - 0.8))
         with TestClient(build_app(lineage)) as client:
             yield client
 

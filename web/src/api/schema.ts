@@ -1351,7 +1351,7 @@ export interface components {
         };
         /**
          * AuditRecord
-         * @description Equal acts of one actor within one minute. `actor` is empty if no key was valid.
+         * @description Identical actions of one actor within one minute. `actor` is empty if no key was valid.
          */
         AuditRecord: {
             action: string;

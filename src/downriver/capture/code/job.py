@@ -152,6 +152,22 @@ class CodeJob(msgspec.Struct, kw_only=True):
         """Add references unless they are there already."""
         self.references = list(dict.fromkeys([*self.references, *references]))
 
+    def add_aggregation(
+        self, source: DatasetId, source_field: str, target: DatasetId, target_field: str
+    ) -> None:
+        """Add an edge from a column to an aggregate of it, and the reference to the column."""
+        edge = CodeEdge(
+            source=source,
+            source_field=source_field,
+            target=target,
+            target_field=target_field,
+            subtype="AGGREGATION",
+        )
+        self.edges.append(edge)
+        self.add_reference(
+            ColumnReference(dataset=source, field=source_field, line=self.line, clause="select")
+        )
+
     def add_blind_spot(self, spot: CodeBlindSpot) -> None:
         """Add a blind spot unless it is there already."""
         if spot not in self.spots:

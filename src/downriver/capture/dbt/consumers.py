@@ -178,7 +178,7 @@ class DbtConsumers:
         """Read a metric of a manifest without semantic models: an expression over a model."""
         table, expression = self._table(raw), text(raw.get("expression")) or text(raw.get("sql"))
         for other in _METRIC_CALL.findall(expression):
-            self._from(job, naming.consumer("metrics", other), other, target, name)
+            job.add_aggregation(naming.consumer("metrics", other), other, target, name)
         if table and expression and "metric(" not in expression:
             agg = text(raw.get("calculation_method")) or text(raw.get("type"))
             self._derive(job, table, expression, target, name, agg or "sum")
@@ -197,13 +197,13 @@ class DbtConsumers:
         for measure in _measure_names(params):
             if measure in self._measures:
                 job.add_input(self._measures[measure])
-                self._from(job, self._measures[measure], measure, target, name)
+                job.add_aggregation(self._measures[measure], measure, target, name)
         inputs = [params.get("numerator"), params.get("denominator"), *items(params.get("metrics"))]
         for metric in map(mapping, inputs):
             other = text(metric.get("name"))
             if other:
                 job.add_input(naming.consumer("metrics", other))
-                self._from(job, naming.consumer("metrics", other), other, target, name)
+                job.add_aggregation(naming.consumer("metrics", other), other, target, name)
         self._read_filters(job, raw, target)
 
     def _read_filters(self, job: CodeJob, raw: dict[str, Any], target: DatasetId) -> None:
@@ -229,26 +229,13 @@ class DbtConsumers:
                     )
                 )
 
-    def _from(
-        self, job: CodeJob, source: DatasetId, field: str, target: DatasetId, name: str
-    ) -> None:
-        job.edges.append(
-            CodeEdge(
-                source=source, source_field=field, target=target, target_field=name,
-                subtype="AGGREGATION",
-            )
-        )  # fmt: skip
-        job.add_reference(
-            ColumnReference(dataset=source, field=field, line=job.line, clause="select")
-        )
-
     def _saved_query(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "SAVED_QUERY", naming)
         target = naming.consumer("saved_queries", text(raw.get("name")))
         job.add_output(target)
         for metric in texts(mapping(raw.get("query_params")).get("metrics")):
             job.add_input(naming.consumer("metrics", metric))
-            self._from(job, naming.consumer("metrics", metric), metric, target, metric)
+            job.add_aggregation(naming.consumer("metrics", metric), metric, target, metric)
         self._read_filters(job, raw, target)
         return job
 

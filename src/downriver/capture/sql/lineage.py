@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from sqlglot.dialects.dialect import Dialect
 
-    from downriver.reading_limits import Refusal, refusal_of, supervised_limits
-from downriver.capture.sql.catalog import Schema
+    from downriver.capture.sql.catalog import Schema
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
 _LONGEST_TO_RETRY = 50_000  # characters

@@ -14,6 +14,7 @@ from downriver.export.pictures.drawing import (
     marks_of,
     owner_of,
     printable,
+    split_columns,
     title_each,
 )
 
@@ -78,13 +79,10 @@ def _system(
     nodes: list[TraceNode], titles: tuple[Titles, Titles], root_id: str, cluster: str
 ) -> Iterator[str]:
     of_datasets, of_owners = titles
-    tables: dict[tuple[str, str], list[TraceNode]] = {}
-    for node in nodes:
-        if node.kind == "column":
-            tables.setdefault(owner_of(node), []).append(node)
-        else:
-            yield _node(node, of_datasets[owner_of(node)], root_id)
-    for number, (owner, columns) in enumerate(sorted(tables.items())):
+    datasets, tables = split_columns(nodes)
+    for node in datasets:
+        yield _node(node, of_datasets[owner_of(node)], root_id)
+    for number, (owner, columns) in enumerate(tables.items()):
         yield f'subgraph "{cluster}_{number}" {{'
         yield f'  label={_text(of_owners[owner])}; style=rounded; color="#94a3b8"'
         for node in columns:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Owner: TypeAlias = tuple[str, str]  # the namespace and name of a dataset
 Titles: TypeAlias = dict[Owner, str]
+ColumnsByDataset: TypeAlias = dict[Owner, list[TraceNode]]
 
 
 class DrawnLine(NamedTuple):
@@ -146,6 +147,18 @@ def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:
         if node.kind != "job":
             found[node.namespace].append(node)
     return dict(sorted(found.items()))
+
+
+def split_columns(nodes: Iterable[TraceNode]) -> tuple[list[TraceNode], ColumnsByDataset]:
+    """Return the nodes that are not columns, and the columns of each dataset, sorted by name."""
+    others: list[TraceNode] = []
+    columns: defaultdict[Owner, list[TraceNode]] = defaultdict(list)
+    for node in nodes:
+        if node.kind == "column":
+            columns[owner_of(node)].append(node)
+        else:
+            others.append(node)
+    return others, dict(sorted(columns.items()))
 
 
 def owner_of(node: TraceNode) -> Owner:

@@ -13,6 +13,7 @@ from downriver.export.pictures.drawing import (
     field_of,
     owner_of,
     printable,
+    split_columns,
     title_each,
 )
 
@@ -106,13 +107,10 @@ def _system(
     nodes: list[TraceNode], keys: dict[str, str], titles: tuple[Titles, Titles], root_id: str
 ) -> Iterator[str]:
     of_datasets, of_owners = titles
-    tables: dict[tuple[str, str], list[TraceNode]] = {}
-    for node in nodes:
-        if node.kind == "column":
-            tables.setdefault(owner_of(node), []).append(node)
-        else:
-            yield _node(node, keys[node.id], of_datasets[owner_of(node)], root_id)
-    for owner, columns in sorted(tables.items()):
+    datasets, tables = split_columns(nodes)
+    for node in datasets:
+        yield _node(node, keys[node.id], of_datasets[owner_of(node)], root_id)
+    for owner, columns in tables.items():
         yield f'subgraph d{keys[columns[0].id][1:]}["{escape_text(of_owners[owner])}"]'
         for node in columns:
             yield "  " + _node(node, keys[node.id], field_of(node), root_id)

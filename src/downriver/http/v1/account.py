@@ -95,7 +95,7 @@ class RevokedKey(msgspec.Struct, kw_only=True):
 
 
 class AuditRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Equal acts of one actor within one minute. `actor` is empty if no key was valid."""
+    """Identical actions of one actor within one minute. `actor` is empty if no key was valid."""
 
     id: int
     actor: str

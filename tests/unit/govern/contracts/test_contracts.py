@@ -247,10 +247,10 @@ def test_the_commands_check_apply_and_list(store: Path) -> None:
     )  # fmt: skip
     (folder / "mart.yml").write_text("dataset: silent\nfreshness: 1h\n")
     done = downriver("contracts", "check", "contracts", "--no-record", *at, cwd=store)
-    assert (done.returncode, "incomplete: 1 clauses" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "incomplete: 1 clause " in done.stdout) == (0, True), done.stdout
     assert downriver("contracts", "check", "contracts", "--strict", *at, cwd=store).returncode == 1
     done = downriver("contracts", "apply", "contracts", "--store", str(store), cwd=store)
-    assert done.stdout.splitlines()[-1] == "1 of 1 contracts changed"
+    assert done.stdout.splitlines()[-1] == "1 of 1 contract changed"
     done = downriver("contracts", "list", "--store", str(store), cwd=store)
     assert "unknown silent" in done.stdout
     (folder / "again.yml").write_text("dataset: silent\n")

@@ -91,7 +91,7 @@ def test_a_field_that_goes_nowhere_has_a_complete_report(store: Path) -> None:
     with Lineage.open(str(store)) as lineage:
         found = lineage.privacy("hashes.h")
         assert (len(found.datasets), found.models, found.complete) == (1, [], True)
-        with pytest.raises(InvalidRequestError, match="no column"):
+        with pytest.raises(InvalidRequestError, match="is not a column"):
             lineage.privacy("users")
 
 

@@ -37,7 +37,7 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 def tell(lineage: Lineage, section: dict, now: int = NOW) -> AlertDispatcher:
     watch = parse_watch(section)
-    lineage.govern.monitor(watch).look(now)
+    lineage.govern.monitor(watch).check(now)
     dispatcher = AlertDispatcher(lineage.store, watch, lambda: now)
     dispatcher.send_all()
     return dispatcher
@@ -146,7 +146,7 @@ def test_alerts_of_a_process_that_died_while_sending_are_sent_by_another(
 ) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
-    lineage.govern.monitor(watch).look(NOW)
+    lineage.govern.monitor(watch).check(NOW)
     with lineage.store.ledger() as ledger:  # claimed, and never heard of again
         assert len(ledger.claim("file-1", NOW, NOW + HOUR, 100)) == 3
     AlertDispatcher(lineage.store, watch, lambda: NOW).send_all()
@@ -201,7 +201,7 @@ def test_alerts_are_sent_in_the_background_until_stopped(lineage: Lineage, tmp_p
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     dispatcher = AlertDispatcher(lineage.store, watch, lambda: NOW)
     dispatcher.start()
-    lineage.govern.monitor(watch).look(NOW)
+    lineage.govern.monitor(watch).check(NOW)
     dispatcher.wake()
     deadline = time.monotonic() + 10
     while not path.exists() and time.monotonic() < deadline:

@@ -157,15 +157,7 @@ class _Semantics:
         if source is None:
             return
         job.add_input(source)
-        job.edges.append(
-            CodeEdge(
-                source=source, source_field=field, target=target, target_field=name,
-                subtype="AGGREGATION",
-            )
-        )  # fmt: skip
-        job.add_reference(
-            ColumnReference(dataset=source, field=field, line=job.line, clause="select")
-        )
+        job.add_aggregation(source, field, target, name)
 
     def _derive(
         self,
