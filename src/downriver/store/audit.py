@@ -1,7 +1,7 @@
 """The audit log: who wrote events, who was refused, and what administrators did.
 
-The entry of a write is part of the transaction of that write. Identical actions of one actor within one
-minute are one row with a count, and the oldest rows are removed, so that the table stays small.
+The entry of a write is part of the transaction of that write. Identical actions of one actor within
+one minute are one row with a count, and the oldest rows are removed, so that the table stays small.
 """
 
 from __future__ import annotations
