@@ -50,7 +50,7 @@ def rule(**given: Any) -> dict[str, Any]:
 
 
 def watched(lineage: Lineage) -> None:
-    lineage.govern.monitor(WatchConfig()).look(micros(1, 3))
+    lineage.govern.monitor(WatchConfig()).check(micros(1, 3))
 
 
 def test_only_what_the_column_reaches_is_a_target(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_later_finding_waits_for_the_pause(tmp_path: Path) -> None:
         lineage.ingest(
             [json.dumps(e).encode() for e in run("train", 1, reads=["features"], state="FAIL")]
         )
-        lineage.govern.monitor(WatchConfig()).look(micros(1, 6))
+        lineage.govern.monitor(WatchConfig()).check(micros(1, 6))
         failed = parse_triggers([rule(at_most_every="24h", downstream={"names": ["churn"]})])
         assert lineage.triggers(failed, at=early + 3_600_000_000).actions == []
         assert len(lineage.triggers(failed, at=early + 25 * 3_600_000_000).actions) == 1
