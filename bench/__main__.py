@@ -28,7 +28,7 @@ TABLES = ("ingest", "trace", "durability", "concurrency")
 PROGRAMS = (
     "sql_oracle", "sql_labelled", "sql_lineage", "silence", "impact_oracle", "impact_fuzz",
     "impact_speed", "commits", "gate_speed", "reads", "mixed", "soak", "spark_capture", "lake",
-    "watch", "sdk", "web", "collector",
+    "watch", "root_cause", "sdk", "web", "collector",
 )  # fmt: skip
 # What `make bench` runs: a few minutes on two cores, without Spark and without a network.
 DEFAULT: tuple[tuple[str, ...], ...] = (

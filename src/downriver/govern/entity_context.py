@@ -17,6 +17,7 @@ from downriver.openlineage.facets.description import parse_owners, parse_tags
 
 if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
+    from downriver.graph.index.identities import Identities
     from downriver.graph.index.vectors import Ints
     from downriver.model.answers import Trace, TraceNode
     from downriver.model.governance import Finding
@@ -49,6 +50,11 @@ class EntityContext:
         self.stale_days = stale_days
         self._labels: dict[int, OwnersAndTags] = {}
         self._downstream: dict[tuple[int, int | None, int], Trace] = {}
+
+    @property
+    def identities(self) -> Identities:
+        """The names of the nodes of the graph."""
+        return self._graph.nodes.identities
 
     def complete(self, finding: Finding, node: int) -> Finding:
         """Return a finding with its owners and the affected entities downstream."""

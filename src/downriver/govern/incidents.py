@@ -2,59 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+from downriver.govern.suspects import (
+    WEIGHTS,
+    IncidentInputs,
+    SuspectRanking,
+    last_success_of,
+)
 from downriver.graph import Entity
 from downriver.model.answers import Direction, is_complete
-from downriver.model.facts import RunState
-from downriver.model.governance import FindingKind, Incident, IncidentSuspect
+from downriver.model.governance import FindingKind, Incident, UpstreamFreshness
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.wire import parse_time, render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from downriver.govern.drift import Inspector
-    from downriver.govern.entity_context import EntityContext
-    from downriver.model.answers import Trace, TraceNode
+    from downriver.model.answers import TraceNode
     from downriver.model.governance import Finding
-    from downriver.store import CatalogReader
 
 _LOOKED_AT = 400  # upstream nodes that are checked, the nearest first
+_FRESHNESS = 30  # datasets upstream whose freshness is listed, the nearest first
 _SHOWN = 50
-_SUSPECTS = 20
-_RUNS = 50
+_HOUR = 3_600_000_000
 _BROKEN = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE, FindingKind.QUALITY_FAILED})
-# How likely each kind of finding is the cause of a failure downstream.
-_WEIGHTS = {
-    FindingKind.RUN_FAILED: 0.9,
-    FindingKind.COLUMN_DROPPED: 0.85,
-    FindingKind.COLUMN_RENAMED: 0.85,
-    FindingKind.RUN_LATE: 0.75,
-    FindingKind.QUALITY_FAILED: 0.75,
-    FindingKind.ROW_COUNT_SHIFT: 0.75,
-    FindingKind.COLUMN_RETYPED: 0.65,
-    FindingKind.NULL_RATE_SHIFT: 0.65,
-    FindingKind.EDGE_VANISHED: 0.5,
-    FindingKind.DISTRIBUTION_SHIFT: 0.5,
-    FindingKind.EDGE_APPEARED: 0.2,
-    FindingKind.COLUMN_ADDED: 0.15,
-}
-_FARTHER = 0.9  # factor for each job between
-_AFTERWARDS = 0.4  # factor if it began after the failure
-_OLD = 0.4  # factor if its last evidence is old
-_BESIDE = 0.6  # factor if it is not a source of the column
-_SLACK = 3_600_000_000  # clocks differ, and a cause may be found after its effect
-
-
-class IncidentInputs(NamedTuple):
-    """The inputs of an incident report."""
-
-    reader: CatalogReader
-    inspector: Inspector
-    around: EntityContext
-    now: int
-    old: int  # what was last seen before this moment is an unlikely cause
+_RUN_KINDS = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE})
+_CHANGE_KINDS = frozenset(
+    {
+        FindingKind.COLUMN_ADDED,
+        FindingKind.COLUMN_DROPPED,
+        FindingKind.COLUMN_RENAMED,
+        FindingKind.COLUMN_RETYPED,
+        FindingKind.CODE_CHANGED,
+    }
+)
 
 
 def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
@@ -66,7 +48,20 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
     since = min((f.first_seen for f in failures), default=None)
     on_the_way = _columns_on_the_way(entity, scene)
     failing_nodes = {entity.node, *_jobs_at(entity, scene)}  # whose findings are the failures
-    suspects = _suspects(upstream, scene, since, on_the_way, failing_nodes)
+    nodes = [
+        (node, number)
+        for node in upstream.nodes
+        if (number := scene.around.number(node)) is not None
+    ]
+    found_at = {
+        node.id: findings
+        for node, number in nodes
+        if number not in failing_nodes and (findings := scene.inspector.inspect(number))
+    }
+    ranking = SuspectRanking(upstream, scene, since, on_the_way)
+    suspects = ranking.rank(found_at, {node.id: number for node, number in nodes})
+    last_success = last_success_of(_jobs_at(entity, scene), scene)
+    noticed = [*failures, *(finding for findings in found_at.values() for finding in findings)]
     affected = [
         scene.around.affected(node) for node in downstream.nodes if node.id != downstream.root.id
     ]
@@ -80,7 +75,7 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         summary="",
         since=since,
         failures=failures,
-        last_success=_last_success(_jobs_at(entity, scene), scene),
+        last_success=last_success,
         last_written=_last_written(entity, scene),
         suspects=suspects,
         looked_at=len(upstream.nodes) - 1,
@@ -88,6 +83,10 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         affected=affected,
         owners=owners,
         owners_to_tell=sorted({o for each in affected for o in each.owners} - set(owners)),
+        freshness=_freshness(nodes, found_at, scene),
+        runs=[finding for finding in noticed if finding.kind in _RUN_KINDS],
+        violations=[f for f in noticed if f.kind is FindingKind.QUALITY_FAILED],
+        changes=_changes(noticed, last_success),
         complete=is_complete(spots),
         blind_spots=spots,
     )
@@ -119,8 +118,8 @@ def _own_findings(entity: Entity, scene: IncidentInputs) -> list[Finding]:
         found = [f for f in found if not f.subject or field in _words(f)]
     for job in _jobs_at(entity, scene):
         if job != entity.node:
-            found += [f for f in scene.inspector.inspect(job) if f.kind in _WEIGHTS]
-    return sorted(found, key=lambda f: (-f.severity.rank, -_WEIGHTS[f.kind], f.first_seen, f.id))
+            found += [f for f in scene.inspector.inspect(job) if f.kind in WEIGHTS]
+    return sorted(found, key=lambda f: (-f.severity.rank, -WEIGHTS[f.kind], f.first_seen, f.id))
 
 
 def _words(finding: Finding) -> set[str]:
@@ -144,66 +143,41 @@ def _columns_on_the_way(entity: Entity, scene: IncidentInputs) -> frozenset[str]
     return frozenset(str(DatasetId(node.namespace, node.name)) for node in found.nodes)
 
 
-def _suspects(
-    upstream: Trace,
+def _changes(findings: Iterable[Finding], last_success: str | None) -> list[Finding]:
+    """Return the changes of schemas and code since the last success of an entity."""
+    since = None if last_success is None else parse_time(last_success, "last_success")
+    return [
+        finding
+        for finding in findings
+        if finding.kind in _CHANGE_KINDS
+        and (since is None or parse_time(finding.first_seen, "first_seen") >= since)
+    ]
+
+
+def _freshness(
+    nodes: Sequence[tuple[TraceNode, int]],
+    findings: Mapping[str, Sequence[Finding]],
     scene: IncidentInputs,
-    since: str | None,
-    on_the_way: frozenset[str] | None,
-    failing_nodes: set[int],
-) -> list[IncidentSuspect]:
-    found: list[IncidentSuspect] = []
-    for node in upstream.nodes:
-        number = scene.around.number(node)
-        if number is None or number in failing_nodes:
+) -> list[UpstreamFreshness]:
+    """Return when the nearest datasets upstream were last written."""
+    found: list[UpstreamFreshness] = []
+    late = {id_ for id_, each in findings.items() if any(f.kind in _RUN_KINDS for f in each)}
+    shown = {number: node.id for node, number in nodes}
+    for node, number in nodes:
+        if node.kind != "dataset" or not node.depth or len(found) == _FRESHNESS:
             continue
-        findings = scene.inspector.inspect(number)
-        if findings:
-            beside = on_the_way is not None and node.kind == "dataset" and node.id not in on_the_way
-            found.append(_suspect(node, number, findings, scene, since, beside=beside))
-    return sorted(found, key=lambda s: (-s.score, s.distance, s.id))[:_SUSPECTS]
-
-
-def _suspect(
-    node: TraceNode,
-    number: int,
-    findings: Sequence[Finding],
-    scene: IncidentInputs,
-    since: str | None,
-    *,
-    beside: bool,
-) -> IncidentSuspect:
-    distance = abs(node.depth)
-    innocent = 1.0
-    reasons: list[str] = []
-    for finding in sorted(findings, key=lambda f: (-_WEIGHTS[f.kind], f.first_seen, f.id)):
-        weight = _WEIGHTS[finding.kind] * _FARTHER**distance * (_BESIDE if beside else 1.0)
-        afterwards = _is_after(finding.first_seen, since)
-        weight *= _OLD if _last_seen(finding) < scene.old else 1.0
-        innocent *= 1 - weight * (_AFTERWARDS if afterwards else 1.0)
-        later = ", after this failure began" if afterwards else ""
-        reasons.append(f"{finding.message} (since {finding.first_seen}{later})")
-    return IncidentSuspect(
-        id=node.id,
-        kind=node.kind,
-        distance=distance,
-        score=round(1 - innocent, 3),
-        reasons=reasons,
-        since=min(finding.first_seen for finding in findings),
-        findings=list(findings),
-        owners=scene.around.owners(number),
-        last_success=_last_success([number], scene) if node.kind == "job" else None,
-    )
-
-
-def _last_seen(finding: Finding) -> int:
-    moments = [finding.first_seen, *(evidence.at for evidence in finding.evidence)]
-    return max(parse_time(moment, "at") for moment in moments)
-
-
-def _is_after(moment: str, since: str | None) -> bool:
-    if since is None:
-        return False
-    return parse_time(moment, "first_seen") > parse_time(since, "since") + _SLACK
+        at = scene.around.last_written(number, scene.now)
+        writers = {shown.get(job, "") for job in scene.around.writers(number)}
+        found.append(
+            UpstreamFreshness(
+                dataset=node.id,
+                distance=abs(node.depth),
+                last_written=None if at is None else render_time(at),
+                age_hours=None if at is None else round((scene.now - at) / _HOUR, 1),
+                late=bool(writers & late),
+            )
+        )
+    return found
 
 
 def _status(failures: Iterable[Finding]) -> Literal["failing", "drifting", "healthy"]:
@@ -211,16 +185,6 @@ def _status(failures: Iterable[Finding]) -> Literal["failing", "drifting", "heal
     if kinds & _BROKEN:
         return "failing"
     return "drifting" if kinds else "healthy"
-
-
-def _last_success(jobs: Iterable[int], scene: IncidentInputs) -> str | None:
-    ends = [
-        run.state_at
-        for job in jobs
-        for run in scene.reader.history.runs(job, _RUNS, scene.now)
-        if run.state is RunState.COMPLETE and run.state_at <= scene.now
-    ]
-    return render_time(max(ends)) if ends else None
 
 
 def _last_written(entity: Entity, scene: IncidentInputs) -> str | None:

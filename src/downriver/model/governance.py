@@ -44,6 +44,7 @@ class FindingKind(str, Enum):
     QUALITY_FAILED = "quality_failed"
     RUN_FAILED = "run_failed"
     RUN_LATE = "run_late"
+    CODE_CHANGED = "code_changed"
 
 
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -301,8 +302,22 @@ class IncidentSuspect(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_success: str | None = None
 
 
+class UpstreamFreshness(msgspec.Struct, kw_only=True, frozen=True):
+    """When a dataset upstream was last written by a completed run, and its age in hours."""
+
+    dataset: str
+    distance: int
+    last_written: str | None
+    age_hours: float | None
+    late: bool  # a job that writes it is late or has failed
+
+
 class Incident(MappingStruct, kw_only=True):
-    """The failures of an entity, since when, the possible causes and the affected entities."""
+    """The failures of an entity, since when, the possible causes and the affected entities.
+
+    The last lists are about the entity and everything upstream: findings of failed and late runs,
+    of checks and contracts, and of changes of schema and code since the last success.
+    """
 
     entity: str
     kind: str
@@ -319,6 +334,10 @@ class Incident(MappingStruct, kw_only=True):
     affected: list[Affected]
     owners: list[str]
     owners_to_tell: list[str]
+    freshness: list[UpstreamFreshness]
+    runs: list[Finding]
+    violations: list[Finding]
+    changes: list[Finding]
     complete: bool
     blind_spots: list[BlindSpot]
 

@@ -14,6 +14,7 @@ from downriver.govern.drift.runs import parse_period
 from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
 from downriver.govern.inventory import measure_inventory
+from downriver.govern.suspects import IncidentInputs
 from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
@@ -112,7 +113,7 @@ class GovernApi:
             inspector = Inspector(view.graph, view.reader, limits, moment, old_failures=True)
             old = moment - int(limits.lateness.give_up_days * DAY)
             around = self._around(view)
-            scene = incidents.IncidentInputs(view.reader, inspector, around, moment, old)
+            scene = IncidentInputs(view.reader, inspector, around, moment, old)
             return incidents.report_incident(found, scene)
 
     def tag_reach(self, tag: str) -> TagReach:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,3 +166,61 @@ def test_the_run_that_names_its_output_when_it_starts_has_written_when_it_ends(
     with told(tmp_path, events) as lineage:
         assert lineage.govern.incident_report("mart", moment(2)).last_written == moment(0, 1)
         assert lineage.govern.incident_report("topic", moment(2)).last_written == moment(1)
+
+
+def chained(nulls: int) -> list[dict]:
+    """Three tables in a chain; on the last day most values of `a` are null from the first on."""
+    events: list[dict] = []
+    for day in range(20):
+        count = nulls if day == 19 else 0
+        measured = rows(1000, a={"nullCount": count}, b={"nullCount": 0})
+        sql = "select a from one" if day < 19 else "select a from one /* reviewed */"
+        columns = schema(a="text", b="text")
+        two = {**columns, **derives(a="one.a", b="one.b")}
+        three = {**columns, **derives(a="two.a", b="two.b")}
+        events += run("load", day, reads=["api"], writes=[output("one", columns, measured)])
+        events += run(
+            "second", day + 0.1, reads=["one"], writes=[output("two", two, measured)],
+            job_facets={"sql": {"query": sql}},
+        )  # fmt: skip
+        events += run("third", day + 0.2, reads=["two"], writes=[output("three", three, measured)])
+        events += run("show", day + 0.3, reads=["three"], writes=[output("dash")],
+                      state="FAIL" if day == 19 else "COMPLETE")  # fmt: skip
+    return events
+
+
+def test_a_cause_is_ranked_above_its_effects_and_above_a_harmless_change(tmp_path: Path) -> None:
+    with told(tmp_path, chained(700)) as lineage:
+        found = lineage.govern.incident_report("dash", moment(19, 12))
+    first, *others = found.suspects
+    assert first.id.endswith(":one")
+    effects = {each.id.rpartition(":")[2]: each.reasons[0] for each in others}
+    assert "explained by" in effects["two"]
+    assert "explained by" in effects["three"]
+    assert "after a finding of dataset:" in effects["second"]
+
+
+def test_a_finding_of_another_column_explains_nothing(tmp_path: Path) -> None:
+    events = json.loads(json.dumps(chained(0)))
+    for event in events:
+        event["job"].pop("facets", None)
+        for each in event.get("outputs", ()):
+            if event["eventTime"] >= moment(19) and each["name"] in ("one", "two"):
+                column = "b" if each["name"] == "one" else "a"
+                metrics = each["outputFacets"]["dataQualityMetrics"]["columnMetrics"]
+                metrics[column]["nullCount"] = 700
+    with told(tmp_path, events) as lineage:
+        found = lineage.govern.incident_report("dash", moment(19, 12))
+    reasons = {each.id.rpartition(":")[2]: each.reasons[0] for each in found.suspects}
+    assert "explained" not in reasons["two"]
+
+
+def test_the_report_lists_freshness_runs_violations_and_changes(tmp_path: Path) -> None:
+    with told(tmp_path, chained(700)) as lineage:
+        found = lineage.govern.incident_report("dash", moment(19, 12))
+    (nearest, *_) = found.freshness
+    assert (nearest.dataset.rpartition(":")[2], nearest.age_hours, nearest.late) == (
+        "three", 7.0, False,
+    )  # fmt: skip
+    assert [each.kind.value for each in found.runs] == ["run_failed"]
+    assert [each.kind.value for each in found.changes] == ["code_changed"]

@@ -43,6 +43,14 @@ def test_incident(client: TestClient) -> None:
     assert (bad.status_code, bad.json()["field"]) == (400, "at")
 
 
+def test_an_incident_can_be_posted(client: TestClient) -> None:
+    asked = {"entity": "mart", "at": moment(DAYS - 0.8)}
+    found = client.post("/v1/incidents", json=asked)
+    assert found.json() == client.get("/v1/incidents", params=asked).json()
+    assert found.json()["runs"]
+    assert client.post("/v1/incidents", json={"entity": "nowhere"}).status_code == 404
+
+
 def test_tag_reach(client: TestClient) -> None:
     assert client.get("/v1/tags").json()["tag"] == "pii"
     assert client.get("/v1/tags", params={"tag": " "}).status_code == 400

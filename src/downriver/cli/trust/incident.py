@@ -53,6 +53,7 @@ def _names(report: Incident, *, full: bool) -> DisplayNames:
         *(failure.entity for failure in report.failures),
         *(suspect.id for suspect in report.suspects),
         *(affected.id for affected in report.affected),
+        *(each.dataset for each in report.freshness),
     ]
     messages = [failure.message for failure in report.failures]
     reasons = [reason for suspect in report.suspects for reason in suspect.reasons]
@@ -75,6 +76,7 @@ def _show_incident(report: Incident, names: DisplayNames) -> None:
         message = names.replace_in(failure.message)
         out.print(f"  {failure.severity.value:<8} {place}{message}")
     _show_suspects(report, names)
+    _show_freshness(report, names)
     _show_affected(report, names)
     if not report.complete:
         out.print(
@@ -90,6 +92,15 @@ def _show_suspects(report: Incident, names: DisplayNames) -> None:
         out.print(f"  {suspect.score:.2f}  {names.label(suspect.id)}{escape(owners)}")
         for reason in suspect.reasons[:_SHOWN]:
             out.print(f"        {names.replace_in(reason)}")
+
+
+def _show_freshness(report: Incident, names: DisplayNames) -> None:
+    known = [each for each in report.freshness if each.age_hours is not None]
+    if known:
+        out.print("upstream freshness")
+    for each in sorted(known, key=lambda each: (not each.late, each.distance))[:_SHOWN]:
+        late = "  [yellow]late or failed[/]" if each.late else ""
+        out.print(f"  {names.label(each.dataset)} {each.age_hours:g} h old{late}")
 
 
 def _show_affected(report: Incident, names: DisplayNames) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from downriver.govern.drift.code import CODE_FACETS, find_code_drift
 from downriver.govern.drift.edges import JobEdge, JobEdgeHistory, find_claim_drift, find_edge_drift
 from downriver.govern.drift.measures import DatasetMeasures
 from downriver.govern.drift.runs import JobHistory, expect_next, find_run_trouble
@@ -114,6 +115,11 @@ class Inspector:
         )
         edges = JobEdgeHistory(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
+        begun = [run.began_at for run in runs]
+        for facet in CODE_FACETS:
+            versions = self._known(history.facet_versions(node, facet))
+            if len(versions) > 1:
+                yield from find_code_drift(job, facet, versions, begun, self._settled_at)
 
     # The catalog as of the moment: later events are ignored.
 

@@ -29,7 +29,9 @@ _RUNS = 10
 _WARNINGS = frozenset({"warn", "warning", "info"})
 _COST = {Severity.INFO: 0.05, Severity.WARNING: 0.25, Severity.CRITICAL: 0.5}
 # Failed checks and runs have parts of their own.
-_COUNTED_ELSEWHERE = frozenset({FindingKind.QUALITY_FAILED, FindingKind.RUN_FAILED})
+_COUNTED_ELSEWHERE = frozenset(
+    {FindingKind.QUALITY_FAILED, FindingKind.RUN_FAILED, FindingKind.CODE_CHANGED}
+)
 
 
 class ScoreInputs(NamedTuple):

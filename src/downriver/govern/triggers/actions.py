@@ -64,7 +64,7 @@ class ActionRunner:
                 action = ledger.triggers.claim(now, now + longest + _LEASE)
             if action is None:
                 break
-            due: int = self._run(action)
+            due = self._run(action)
             with self._store.ledger() as ledger:
                 ledger.triggers.save(action, due)
             finished.append(action)
@@ -108,7 +108,7 @@ class ActionRunner:
         except ActionFailedError as exc:
             if action.attempts >= rule.attempts:
                 return self._finish(action, ActionState.FAILED, str(exc))
-            wait = min(_FIRST_WAIT * 2 ** min(action.attempts - 1, 10), _LONGEST_WAIT)
+            wait: int = min(_FIRST_WAIT * 2 ** min(action.attempts - 1, 10), _LONGEST_WAIT)
             action.state, action.result = ActionState.WAITING, str(exc)
             log.warning("trigger %s: %s; it is tried again later", action.trigger, exc)
             return self._clock() + wait

@@ -9,24 +9,69 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from downriver.model.control_characters import escape_line
-from downriver.model.governance import Finding, FindingKind, Severity
+from downriver.model.governance import Finding, FindingKind, Incident, Severity, UpstreamFreshness
 
 _MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
 _SLACK_SHOWN = 20  # a message can have at most 50 blocks
 _SUBJECT = 120
 _AFFECTED_SHOWN = 5
+_FRESHNESS_SHOWN = 10
+_SUSPECTS_SHOWN = 3
+_FINDINGS_SHOWN = 10
 
 
 AlertEvent: TypeAlias = Literal["opened", "changed", "resolved"]
 ALERT_EVENTS: tuple[AlertEvent, ...] = ("opened", "changed", "resolved")
 
 
-class Alert(msgspec.Struct, kw_only=True, frozen=True):
+class AlertContext(msgspec.Struct, kw_only=True, frozen=True):
+    """What an incident report says about the entity of a finding, the most important of it."""
+
+    last_success: str | None
+    last_written: str | None
+    freshness: list[UpstreamFreshness]
+    runs: list[str]  # failed and late runs on the way
+    violations: list[str]  # failed checks and contracts
+    changes: list[str]  # of schemas and code, since the last success
+    suspects: list[str]  # the most likely cause first
+    affected_count: int
+
+    @classmethod
+    def of(cls, report: Incident) -> AlertContext:
+        """Return the context of a report."""
+        return cls(
+            last_success=report.last_success,
+            last_written=report.last_written,
+            freshness=report.freshness[:_FRESHNESS_SHOWN],
+            runs=_told(report.runs),
+            violations=_told(report.violations),
+            changes=_told(report.changes),
+            suspects=[
+                f"{s.id}: {s.findings[0].message}" for s in report.suspects[:_SUSPECTS_SHOWN]
+            ],
+            affected_count=report.affected_count,
+        )
+
+    def lines(self) -> list[str]:
+        """Return the context in words."""
+        found = [f"last success: {self.last_success}"] if self.last_success else []
+        found += [f"likely cause: {text}" for text in self.suspects[:1]]
+        stale = [f"{each.dataset} ({each.age_hours:g} h)" for each in self.freshness
+                 if each.late and each.age_hours is not None]  # fmt: skip
+        return found + ([f"late upstream: {', '.join(stale)}"] if stale else [])
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    return [f"{each.entity}: {each.message}" for each in findings[:_FINDINGS_SHOWN]]
+
+
+class Alert(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A finding was opened, changed or resolved."""
 
     event: AlertEvent
     at: str
     finding: Finding
+    context: AlertContext | None = None
 
 
 def sample_alert(at: str) -> Alert:
@@ -95,6 +140,8 @@ def _slack_block(alert: Alert) -> dict[str, Any]:
     named = ", ".join(f"`{_slack_text(a.id)}`" for a in finding.affected[:_AFFECTED_SHOWN])
     if named and alert.event != "resolved":
         lines.append(f"downstream: {named}")
+    if alert.context is not None:
+        lines += map(_slack_text, alert.context.lines())
     return {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:3000]}}
 
 
@@ -121,6 +168,9 @@ def render_mail(alerts: Sequence[Alert]) -> tuple[str, str]:
         finding = alert.finding
         lines = [render_line(alert)]
         lines += [f"  because: {escape_line(reason)}" for reason in finding.why]
+        lines += (
+            [f"  {escape_line(text)}" for text in alert.context.lines()] if alert.context else []
+        )
         lines += [f"  downstream: {escape_line(a.id)}" for a in finding.affected[:_AFFECTED_SHOWN]]
         lines += [f"  event: {e.event} at {e.at}" for e in finding.evidence]
         parts.append("\n".join(lines))

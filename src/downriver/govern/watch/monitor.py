@@ -12,13 +12,16 @@ from downriver.errors import InvalidEventError, LakeError, StoreError
 from downriver.govern.drift import Inspector
 from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
-from downriver.govern.watch.alerts import ALERT_EVENTS, Alert
+from downriver.govern.incidents import report_incident
+from downriver.govern.suspects import IncidentInputs
+from downriver.govern.watch.alerts import ALERT_EVENTS, Alert, AlertContext
 from downriver.graph.names.resolution import find_entity
 from downriver.model.facts import NodeSeen
 from downriver.model.governance import Finding, FindingKind
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.wire import parse_time, render_time
 from downriver.store.catalog.encoding import decompress
+from downriver.store.findings import FindingFilter
 
 if TYPE_CHECKING:
     import threading
@@ -43,6 +46,7 @@ _SETTLES = frozenset(
         FindingKind.COLUMN_RETYPED,
         FindingKind.EDGE_APPEARED,
         FindingKind.EDGE_VANISHED,
+        FindingKind.CODE_CHANGED,
     }
 )
 _OVER = {
@@ -79,6 +83,7 @@ class FindingRecorder:
         self._moment = render_time(now)
         self._since = since
         self.alerts: list[Alert] = []
+        self.contexts: dict[str, AlertContext] = {}  # by id of the finding
 
     def compare(
         self, ledger: FindingsTransaction, entities: set[str], found: Mapping[str, Finding]
@@ -124,7 +129,8 @@ class FindingRecorder:
         ledger.save(finding, _began(finding), self._now)
         if self._since is not None and _began(finding) < self._since:
             return
-        alert = Alert(event=event, at=self._moment, finding=finding)
+        context = self.contexts.get(finding.id) if event != "resolved" else None
+        alert = Alert(event=event, at=self._moment, finding=finding, context=context)
         self.alerts.append(alert)
         quiet = self._watch.quiet_hours
         due = self._now if quiet is None else quiet.over_at(self._now, finding.severity)
@@ -137,6 +143,7 @@ def _began(finding: Finding) -> int:
     return parse_time(finding.first_seen, "first_seen")
 
 
+_CONTEXTS = 50  # alerts of one check with a context, the worst first
 _AT_ONCE = 200  # nodes inspected between two writes
 _STATE = "monitor"
 
@@ -261,8 +268,33 @@ class Monitor:
                     if not any(ignore.covers(completed) for ignore in self._watch.ignore):
                         found[completed.id] = completed
                 self._note_due(node, inspector, now)
+            if self._channels:
+                self._add_contexts(view, around, list(found.values()), now, news)
         with self._store.ledger() as ledger:
             news.compare(ledger, entities, found)
+
+    def _add_contexts(
+        self,
+        view: CatalogSnapshot,
+        around: EntityContext,
+        findings: list[Finding],
+        now: int,
+        news: FindingRecorder,
+    ) -> None:
+        """Report on the entities of new findings, so that alerts carry the likely cause."""
+        graph, reader = view
+        inspector = Inspector(graph, reader, self._watch, now, self._schedules, old_failures=True)
+        old = now - int(self._watch.lateness.give_up_days * DAY)
+        scene = IncidentInputs(reader, inspector, around, now, old)
+        for finding in sorted(findings, key=lambda each: -each.severity.rank):
+            if len(news.contexts) == _CONTEXTS:
+                break
+            known = reader.findings.find(FindingFilter(entity=finding.entity)).findings
+            if any(finding.fingerprint == k.fingerprint for k in known if k.id == finding.id):
+                continue
+            entity = find_entity(finding.entity, reader, graph.nodes.identities)
+            if entity is not None:
+                news.contexts[finding.id] = AlertContext.of(report_incident(entity, scene))
 
     def _note_due(self, node: int, inspector: Inspector, now: int) -> None:
         late_at = inspector.late_at(node)

@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 _MAX_FINDINGS = 10_000
 
 
+class IncidentRequest(msgspec.Struct, kw_only=True):
+    """The entity with a problem, and the time to report as of."""
+
+    entity: str
+    at: str | None = None
+
+
 class TagRequest(msgspec.Struct, kw_only=True):
     """The tags to set on a dataset, column or job, and those to remove from it."""
 
@@ -94,6 +101,13 @@ async def get_incident(request: Request) -> Response:
         request.query_params.get("at"),
     )
     return json_response(answer)
+
+
+async def post_incident(request: Request) -> Response:
+    """Report the failures of an entity, for alert formatters: `{"entity": …, "at": …}`."""
+    asked = await read_struct(request, IncidentRequest)
+    report = context_of(request).lineage.govern.incident_report
+    return json_response(await run_read(request, report, asked.entity, asked.at))
 
 
 async def get_tag(request: Request) -> Response:
@@ -173,6 +187,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(Incident, *NAMED),
         query=("entity", "at"),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/incidents",
+        post_incident,
+        KeyRole.READER,
+        answers(Incident, *NAMED, 413, 503),
+        body=IncidentRequest,
     ),
     Endpoint(
         "POST",
