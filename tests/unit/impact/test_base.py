@@ -42,6 +42,10 @@ sources:
     "models/in_cents.sql": "select {{ cents('total') }} as cents from {{ ref('revenue') }}\n",
     "models/by_status.sql": "select status, count(*) as n from {{ ref('stg_orders') }} group by 1",
 }
+ARTIFACT = (
+    '{"metadata": {"dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json"}, '
+    '"macros": {"m": "alter table stg rename to x"}}'
+)
 HOOK = """
 models:
   shop:
@@ -162,6 +166,34 @@ CHANGES = {
         {"models/sources.yml": DBT["models/sources.yml"].replace(", {name: status}", "")},
         "BLOCKED",
         {"stg_orders"},
+    ),
+    "dbt seed in another folder": Change(
+        {
+            **DBT,
+            "dbt_project.yml": DBT["dbt_project.yml"] + "seed-paths: [data, seeds]\n",
+            "data/countries.csv": "code,name\nde,Germany\n",
+            "models/names.sql": "select name from {{ ref('countries') }}\n",
+        },
+        {"data/countries.csv": None, "seeds/countries.csv": "code,name\nde,Germany\n"},
+        "APPROVED",
+        set(),
+    ),
+    "dbt seed in another folder without a column": Change(
+        {
+            **DBT,
+            "dbt_project.yml": DBT["dbt_project.yml"] + "seed-paths: [data, seeds]\n",
+            "data/countries.csv": "code,name\nde,Germany\n",
+            "models/names.sql": "select name from {{ ref('countries') }}\n",
+        },
+        {"data/countries.csv": None, "seeds/countries.csv": "code\nde\n"},
+        "BLOCKED",
+        {"names"},
+    ),
+    "dbt artifact in git": Change(
+        {**DBT, "docs/manifest.json": ARTIFACT},
+        {"docs/manifest.json": ARTIFACT.replace("stg", "other")},
+        "APPROVED",
+        set(),
     ),
     "SQL migration": Change(
         SQL,

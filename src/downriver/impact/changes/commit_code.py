@@ -78,12 +78,13 @@ class CommitCode:
     def __init__(self, repository: Repository, names: ScanCatalog) -> None:
         self._repository = repository
         self._names = names
-        self.files = [*repository.files(), *repository.files(LANGUAGE_SUFFIXES)]
+        read = list(repository.files())
+        self.files = [*read, *repository.files(LANGUAGE_SUFFIXES)]
         self._known = frozenset(self.files)
         self._texts: dict[str, str] = {}
         self._uses: dict[str, NameUses] = {}
         self._filled: dict[str, set[str]] = {}
-        self.projects = find_projects(repository, self.files, names.dialect)
+        self.projects = find_projects(repository, read, names.dialect)
         self.macro_names = {
             name for project in self.projects for text in project.macros
             for name in list_macros(text)

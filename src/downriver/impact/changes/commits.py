@@ -107,7 +107,22 @@ def list_changed_files(folder: Path, base: str, head: str | None) -> ChangedFile
     found = ChangedFiles([], [])
     for entry in sorted(entries):
         _add_entry(entry, texts, None if head else root, found)
-    return found
+    return found._replace(pairs=_with_moved_seeds(found.pairs))
+
+
+def _with_moved_seeds(pairs: list[FilePair]) -> list[FilePair]:
+    """Make one pair of a seed that is in another folder now: its table has the file's name."""
+    seeds = [pair for pair in pairs if pair.is_type(_SEED)]
+    removed = {PurePosixPath(p.path).name: p for p in seeds if p.head is None}
+    added = {PurePosixPath(p.path).name: p for p in seeds if p.base is None}
+    moved = removed.keys() & added.keys()
+    if not moved:
+        return pairs
+    gone = {removed[name].path for name in moved}
+    new = {added[name].path: removed[name].base for name in moved}
+    return [
+        pair._replace(base=new.get(pair.path, pair.base)) for pair in pairs if pair.path not in gone
+    ]
 
 
 def _diff(root: Path, commits: list[str]) -> Iterator[_DiffEntry]:

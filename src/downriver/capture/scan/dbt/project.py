@@ -80,6 +80,7 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
     measures: dict[str, str] = {}  # the semantic model of each measure
     # The semantic models with each dimension or entity, and the entities of each model.
     dimensions: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    rendered: dict[tuple[str, int], str] = {}  # texts of property files, once they are rendered
 
     def kind_of(self, path: str) -> str | None:
         """Return the kind of a file: model, snapshot, test, analysis, macro or seed, else None."""
@@ -176,8 +177,11 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
         given = text(value)
         if "{{" not in given:
             return given
-        rendered = render_sql(given, self.template(""))
-        return "" if rendered.blind_spots else rendered.texts[-1].strip()
+        key = (given, len(self.packages))  # a package may have the macro that it uses
+        if key not in self.rendered:
+            rendered = render_sql(given, self.template(""))
+            self.rendered[key] = "" if rendered.blind_spots else rendered.texts[-1].strip()
+        return self.rendered[key]
 
 
 def find_projects(
