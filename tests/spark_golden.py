@@ -12,6 +12,7 @@ output, edge and blind spot there is; what it does not list must not be there.
     written: how many rows each output was given; `read`: how many rows were taken from an input;
              only those listed are compared
     changed: what was created, overwritten, dropped, renamed or emptied
+    written_in_code: outputs of jobs whose values are all in their code
     fails:   part of the message with which the case fails
 
 As a script it runs every case of one kind of session, in whatever PySpark its Python has, and
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import linecache
 import shutil
 import sys
 import tempfile
@@ -62,6 +64,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     read: dict[str, int] = {}
     changed: dict[str, list[str]] = {}
     blind_spots: list[str] = []
+    written_in_code: list[str] = []
     fails: str = ""
 
     def runs_on(self, version: str) -> bool:
@@ -113,6 +116,8 @@ class GoldenSession:
         own.mkdir(parents=True)
         self._events.clear()
         error = ""
+        # Like a notebook, so that capture can read the code of a cell.
+        linecache.cache[name] = (len(case.code), None, case.code.splitlines(keepends=True), name)
         try:
             exec(compile(case.code, name, "exec"), self._names(own))
         except Exception as exc:
@@ -122,6 +127,7 @@ class GoldenSession:
         self.tracked.flush()
         events = [msgspec.json.decode(raw_bytes(event)) for event in self._events]
         self._tidy()
+        del linecache.cache[name]
         roots = [own, self.folder / "sources", self.folder]
         return _Found(roots, case).answer(events, error)
 
@@ -181,6 +187,7 @@ class _Found:
             "read": self._counted(inputs, "inputFacets", self._case.read),
             "changed": self._changed(outputs),
             "blind_spots": sorted(set(_spots(ended))),
+            "written_in_code": sorted(self._written(ended)),
             "fails": self._failure(ended, error),
         }
 
@@ -197,6 +204,7 @@ class _Found:
             "read": case.read,
             "changed": {kind: sorted(names) for kind, names in case.changed.items()},
             "blind_spots": sorted(case.blind_spots),
+            "written_in_code": sorted(case.written_in_code),
             "fails": case.fails,
         }
 
@@ -237,6 +245,11 @@ class _Found:
             lineage = output["facets"].get("columnLineage", {})
             yield from self._arrows(lineage.get("dataset", []), f"{self._name(output)}.*")
 
+    def _written(self, ended: list[dict[str, Any]]) -> Iterable[str]:
+        for event in ended:
+            if event["job"]["facets"].get("jobType", {}).get("jobType") == "SEED":
+                yield from map(self._name, event["outputs"])
+
     def _arrows(self, fields: list[dict[str, Any]], target: str) -> Iterable[str]:
         for field in fields:
             start = f"{self._short(field['namespace'], field['name'])}.{field['field']}"
@@ -249,7 +262,7 @@ class _Found:
         return {
             self._name(dataset): symlink["name"]
             for dataset in datasets
-            for symlink in dataset["facets"].get("symlinks", {}).get("identifiers", [])
+            for symlink in dataset.get("facets", {}).get("symlinks", {}).get("identifiers", [])
         }
 
     def _counted(

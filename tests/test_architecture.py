@@ -74,6 +74,7 @@ SHARED_BY_SOURCES = frozenset(
         "emit",
         "entries",
         "frame_origins",
+        "import_watcher",
         "mlflow",
         "rest",
         "sql",

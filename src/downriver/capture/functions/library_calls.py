@@ -7,79 +7,23 @@ calls made in that function's context and behave the same for every other caller
 from __future__ import annotations
 
 import functools
-import importlib.util
 import sys
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.emit import guarded
 from downriver.capture.functions.libraries import MODULES, patches_of
+from downriver.capture.import_watcher import ImportWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import FrameType, ModuleType
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from downriver.capture.functions.libraries import LibraryPatch
     from downriver.capture.functions.runs import FunctionRun
     from downriver.model.ids import DatasetId
-
-
-class ImportWatcher(MetaPathFinder):
-    """Calls `loaded(name)` after one of `names` is imported."""
-
-    def __init__(self, names: Collection[str], loaded: Callable[[str], None]) -> None:
-        self._names = names
-        self._loaded = loaded
-        self._finding: set[str] = set()
-
-    def start(self) -> None:
-        """Install the import hook."""
-        sys.meta_path.insert(0, self)
-
-    def stop(self) -> None:
-        """Remove the import hook."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the module's spec from the other finders, with a loader that reports it."""
-        del path, target
-        if name not in self._names or name in self._finding:
-            return None
-        self._finding.add(name)
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self._finding.discard(name)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._loaded)
-        return spec
-
-
-class _Loader(Loader):
-    """Loads a module with its own loader, then reports it."""
-
-    def __init__(self, loader: Loader, loaded: Callable[[str], None]) -> None:
-        self._loader = loader
-        self._loaded = loaded
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Create the module with its own loader."""
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, then report it."""
-        self._loader.exec_module(module)
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loaded(module.__name__)
 
 
 class LibraryRecording(NamedTuple):

@@ -19,8 +19,10 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
  */
 public class ExecutionQueue extends SparkListener {
   private static final String BREAK = "\u0001";
+  private static final String LEARNING = "org.apache.spark.ml."; // in a call site
   private final LinkedBlockingQueue lines = new LinkedBlockingQueue();
   private final Map roots = new ConcurrentHashMap();
+  private final Map learning = new ConcurrentHashMap();
   private final Map ends = new ConcurrentHashMap();
 
   public void onOtherEvent(SparkListenerEvent event) {
@@ -28,6 +30,9 @@ public class ExecutionQueue extends SparkListener {
       SparkListenerSQLExecutionStart start = (SparkListenerSQLExecutionStart) event;
       Object own = Long.valueOf(start.executionId());
       roots.put(own, start.rootExecutionId().isDefined() ? start.rootExecutionId().get() : own);
+      if (start.details().contains(LEARNING)) {
+        learning.put(own, own);
+      }
     } else if (event instanceof SparkListenerSQLExecutionEnd) {
       add((SparkListenerSQLExecutionEnd) event);
     }
@@ -49,7 +54,8 @@ public class ExecutionQueue extends SparkListener {
             + BREAK + (execution == null ? "" : execution.getClass().getName())
             + BREAK + (plan == null ? "" : plan.getClass().getName())
             + BREAK + (plan instanceof Command)
-            + BREAK + end.executionFailure().isDefined());
+            + BREAK + end.executionFailure().isDefined()
+            + BREAK + (learning.remove(own) != null));
   }
 
   /** Returns the analysed plan, or null for a query that could not be analysed. */

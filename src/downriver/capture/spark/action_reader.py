@@ -177,7 +177,14 @@ class ActionReader:
         if operators * max(width, 1) > self._largest_plan:
             action.too_large = f"{operators} operators over {width} columns"
             return
-        action.plan = str((query if reads else plans[0]).toJSON())
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            action.plan = str((query if reads else plans[0]).toJSON())
+        except (Py4JJavaError, PySparkException) as exc:  # Scala code may have no form in JSON
+            action.unread = str(exc).partition("\n")[0]
+            return
         if not reads:
             action.details = self._details.read(plans[0], trees[0], action.plan, stored=stored)
 
@@ -197,11 +204,7 @@ def _count(action: SparkAction, executed: Java) -> None:
 
 
 def _new_action(execution: Execution, command: WriteCommand, error: Java | None) -> SparkAction:
-    return SparkAction(
-        name=execution.name,
-        ended_at=execution.ended_ms * 1000,
-        duration_ns=execution.duration_ns,
-        columns=[],
+    return execution.action(
         sink=command.sink,
         unknown_write=command.unknown,
         error="" if error is None else _message(error),

@@ -84,6 +84,7 @@ class SparkAction(msgspec.Struct):
     error: str = ""
     stack: str = ""
     too_large: str = ""
+    unread: str = ""  # why the plan could not be read
     without_columns: bool = False  # rows are copied without a plan, so no columns are known
     tables: str = ""  # the namespace of the names of tables and views
     unknown_write: str = ""  # what writes, when it is not known where it writes to

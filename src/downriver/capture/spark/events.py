@@ -43,6 +43,7 @@ from downriver.openlineage.facets.job import (
     JOB_TYPE,
     PROCESSING_ENGINE,
     READ_JOB_TYPE,
+    SEED_JOB_TYPE,
     render_error_message,
     render_job_type,
     render_processing_engine,
@@ -146,10 +147,14 @@ def _error(action: SparkAction) -> Facets:
 
 
 def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
-    only_reads = not action.writes and not engine.streaming
+    kind = "JOB"
+    if lineage.is_written and action.writes:
+        kind = SEED_JOB_TYPE
+    elif not action.writes and not engine.streaming:
+        kind = READ_JOB_TYPE
     spots = [BlindSpotEntry(spot.kind, spot.message) for spot in lineage.spots]
     return {
-        **_job_type(engine, READ_JOB_TYPE if only_reads else "JOB"),
+        **_job_type(engine, kind),
         BLIND_SPOTS: render_blind_spots(spots),
     }
 

@@ -6,6 +6,8 @@ import functools
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from downriver.capture.spark.actions import SparkAction
+
 if TYPE_CHECKING:
     from downriver.capture.spark.java import Java
 
@@ -27,6 +29,16 @@ class Execution(NamedTuple):
     plan: str  # the class of its analysed plan, without the package
     is_command: bool
     has_failed: bool = False
+    is_learning: bool = False  # started by an algorithm of Spark's ML library
+
+    def action(self, **known: Any) -> SparkAction:
+        """Return the execution as an action; `known` are further fields."""
+        return SparkAction(
+            name=self.name,
+            ended_at=self.ended_ms * 1000,
+            duration_ns=self.duration_ns,
+            **{"columns": [], **known},
+        )
 
     @property
     def is_root(self) -> bool:
@@ -52,7 +64,9 @@ class ExecutionListener:
         line = str(self._queue.next())
         if _BREAK not in line:
             return line
-        own, root, name, duration, ended, session, kind, plan, command, failed = line.split(_BREAK)
+        (
+            own, root, name, duration, ended, session, kind, plan, command, failed, learning,
+        ) = line.split(_BREAK)  # fmt: skip
         return Execution(
             id=int(own),
             root=int(root),
@@ -64,6 +78,7 @@ class ExecutionListener:
             plan=plan.rpartition(".")[2],
             is_command=command == "true",
             has_failed=failed == "true",
+            is_learning=learning == "true",
         )
 
     def mark(self, text: str) -> None:

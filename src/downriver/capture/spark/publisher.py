@@ -13,6 +13,7 @@ from downriver.capture.spark.action_reader import ActionReader
 from downriver.capture.spark.events import render_action, render_application
 from downriver.capture.spark.executions import Execution
 from downriver.capture.spark.io.paths import short_name
+from downriver.capture.spark.plan.known_origins import KnownOrigins
 from downriver.capture.spark.plan.lineage import column_key, read_lineage
 from downriver.capture.spark.summary import CaptureSummary
 
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from downriver.capture.spark.events import SparkEngine
     from downriver.capture.spark.executions import ExecutionListener
     from downriver.capture.spark.java import Java
-    from downriver.capture.spark.plan.lineage import FindOrigins, PlanLineage
+    from downriver.capture.spark.plan.lineage import PlanLineage
     from downriver.model.ids import DatasetId
     from downriver.openlineage.wire import Event
 
     MakeReader = Callable[[Java], ActionReader]
     Part = tuple[SparkAction, RunContext]
+    FindRows = Callable[[int], Origins | None]
+    FoldAction = Callable[[SparkAction], SparkAction | None]
 
 _CHECKPOINTS = frozenset({"checkpoint", "localCheckpoint"})
 _STOP = "stop"
@@ -69,21 +72,21 @@ class ActionPublisher:
         emitter: Emitter,
         listener: ExecutionListener,
         make_reader: MakeReader,
-        find_origins: FindOrigins,
     ) -> None:
         self.context = context
         self.engine = engine
         self._emitter = emitter
         self._listener = listener
         self._make_reader = make_reader
-        self._find_origins = find_origins
         self._readers: dict[str, ActionReader] = {}  # by the id of the session
         self._checkpoints = Checkpoints()
+        self.known = KnownOrigins(rows=self._checkpoints_or(lambda _: None))
+        self._fold: FoldAction = lambda action: action
         self.names = JobNames()
         self.summary = CaptureSummary()
         # The finished parts of executions that still run, by the id of the root execution.
         self._parts: dict[int, list[Part]] = {}
-        self._marks: dict[str, threading.Event] = {}
+        self._tasks: dict[str, Callable[[], None]] = {}
         self._mark_numbers = count(1)
         self._thread = threading.Thread(target=self._run, name="downriver-spark", daemon=True)
 
@@ -115,10 +118,14 @@ class ActionPublisher:
         if not self._thread.is_alive():
             return True
         done = threading.Event()
-        mark = f"wait {next(self._mark_numbers)}"
-        self._marks[mark] = done
-        self._listener.mark(mark)
+        self.later(done.set)
         return done.wait(timeout)
+
+    def later(self, task: Callable[[], None]) -> None:
+        """Run a task on the thread of capture, after what Spark has reported until now."""
+        mark = f"task {next(self._mark_numbers)}"
+        self._tasks[mark] = task
+        self._listener.mark(mark)
 
     def stop(self, timeout: float) -> None:
         """Read what Spark has reported, then end the thread."""
@@ -126,9 +133,17 @@ class ActionPublisher:
             self._listener.mark(_STOP)
             self._thread.join(timeout)
 
-    def origins_of(self, first_id: int) -> Origins | None:
-        """Return the origins of rows that a plan shows as local data."""
-        return self._find_origins(first_id) or self._checkpoints.origins_of(first_id)
+    def follow(self, known: KnownOrigins, fold: FoldAction) -> None:
+        """Use origins that no plan shows. `fold` returns an action as it is published, or None."""
+        self.known = known._replace(rows=self._checkpoints_or(known.rows))
+        self._fold = fold
+
+    def _checkpoints_or(self, rows: FindRows) -> FindRows:
+        def origins_of(first_id: int) -> Origins | None:
+            found = rows(first_id)
+            return self._checkpoints.origins_of(first_id) if found is None else found
+
+        return origins_of
 
     def _emit_state(self, context: RunContext, state: str, error: str) -> None:
         with guarded("emitting the state of an application"):
@@ -148,20 +163,29 @@ class ActionPublisher:
             elif item == _STOP:
                 break
             else:
-                self._marks.pop(item).set()
+                self._do(self._tasks.pop(item))
         for parts in list(self._parts.values()):
             self._publish(parts)
-        for mark in self._marks.values():
-            mark.set()
+        for task in list(self._tasks.values()):
+            self._do(task)
+
+    def _do(self, task: Callable[[], None]) -> None:
+        with guarded("following the driver of a Spark job"):
+            task()
 
     def _take(self, execution: Execution) -> None:
         """Read an execution; publish it with its parts when it is the root of them."""
         parts = self._parts.setdefault(execution.root, [])
         if execution.session:
+            is_read = False
             with guarded("reading a query of Spark"):
                 query, error = self._listener.take(execution)
                 if not execution.is_stream_batch:
                     self._read(execution, query, error, parts)
+                is_read = True
+            if execution.is_command and not is_read:
+                unknown = f"the command {execution.plan}, which could not be read,"
+                parts.append((execution.action(unknown_write=unknown), self.context))
         if execution.is_root:
             del self._parts[execution.root]
             self._publish(parts)
@@ -177,6 +201,8 @@ class ActionPublisher:
             # Queries that a command runs for itself are not actions of the user.
             parts[:] = [part for part in parts if part[0].writes]
         for action in reader.read(execution, query, error, before=before):
+            if execution.is_learning and not action.writes:
+                continue  # an algorithm reads what its model is fitted on
             for at in reversed(range(len(parts))):
                 inner, context = parts[at]
                 if action.wraps(inner):
@@ -185,10 +211,17 @@ class ActionPublisher:
             else:
                 parts.append((action, self.context))
 
-    def _publish(self, parts: list[Part]) -> None:
-        for action, context in parts:
+    def publish(self, action: SparkAction, *, is_folded: bool = False) -> None:
+        """Emit the events of an action that Spark did not report."""
+        self._publish([(action, self.context)], is_folded=is_folded)
+
+    def _publish(self, parts: list[Part], *, is_folded: bool = False) -> None:
+        for given, context in parts:
             with guarded("reading a Spark plan"):
-                lineage = read_lineage(action, self.origins_of)
+                action = given if is_folded else self._fold(given)
+                if action is None:
+                    continue  # a part of something that is published as one
+                lineage = read_lineage(action, self.known)
                 self._checkpoints.add(action, lineage)
                 if not (action.writes or lineage.inputs):
                     continue  # no dataset is read or written

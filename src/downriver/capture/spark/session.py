@@ -13,9 +13,11 @@ from downriver.capture.emit import guarded
 from downriver.capture.frame_origins import FrameRegistry, Origins
 from downriver.capture.spark.action_reader import ActionReader
 from downriver.capture.spark.context import read_context
+from downriver.capture.spark.driver.follower import DriverFollower
 from downriver.capture.spark.events import SparkEngine
 from downriver.capture.spark.executions import ExecutionListener
-from downriver.capture.spark.ml import ModelRegistration, PandasBridge
+from downriver.capture.spark.ml import ModelRegistration
+from downriver.capture.spark.plan.known_origins import KnownOrigins
 from downriver.capture.spark.publisher import ActionPublisher
 from downriver.capture.spark.streaming import ApplicationStreams
 from downriver.errors import InvalidRequestError, MissingDependencyError
@@ -44,9 +46,6 @@ class TrackedSession:
         self._context = context
         self._listener = ExecutionListener(context)
         reader = self._reader(session)
-        self._bridge = PandasBridge(
-            context, reader, FrameRegistry(), lambda first_id: self.capture.origins_of(first_id)
-        )
         self.capture = ActionPublisher(
             read_context(
                 lambda key: str(spark.conf.get(key, "") or ""),
@@ -59,11 +58,13 @@ class TrackedSession:
             emitter,
             self._listener,
             self._reader,
-            self._origins_of,
         )
         self._application = self.capture.context
-        self._learning = ModelRegistration(self._bridge.frames, self.capture)
+        frames = FrameRegistry()
+        self._driver = DriverFollower(context, reader, frames, self.capture)
+        self._learning = ModelRegistration(frames, self.capture)
         self._streams = ApplicationStreams(spark, reader, self.capture)
+        self.capture.follow(self._known(), self._driver.models.fold)
         self.capture.start()
         self._open = True
         self._stop = context.stop
@@ -136,7 +137,7 @@ class TrackedSession:
     def _end(self, error: str) -> None:
         self._open = False
         atexit.unregister(self._exit)
-        self._bridge.leave()
+        self._driver.leave()
         self._context.stop = self._stop
         self._learning.take_logged()
         with guarded("reading the last queries of Spark"):
@@ -146,9 +147,20 @@ class TrackedSession:
         if self.on_end is not None:
             self.on_end(self.capture.summary.render(self._application.own.job.name))
 
-    def _origins_of(self, first_id: int) -> Origins | None:
-        """Return the origins of rows that came from pandas or from a stream."""
-        return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
+    def _known(self) -> KnownOrigins:
+        """Return the origins of what came from the driver or from a stream."""
+        rows, streams = self._driver.rows, self._streams
+
+        def origins_of(first_id: int) -> Origins | None:
+            found = rows.origins_of(first_id)
+            return streams.origins_of(first_id) if found is None else found
+
+        return KnownOrigins(
+            rows=origins_of,
+            values=rows.values.origins_of,
+            learned=self._driver.models.learned,
+            is_written=rows.is_written,
+        )
 
     def _reader(self, session: Java) -> ActionReader:
         return ActionReader(session, self._context._gateway.jvm, largest_plan=_LARGEST_PLAN)

@@ -126,8 +126,8 @@ class ApplicationStreams:
                 leaves[found.first_id] = found
         action.leaves = list(leaves.values())
         action.sink = _sink(query.sink())
-        stream.lineage = read_lineage(action, lambda _: None)
-        relation = read_relation(action, lambda _: None)
+        stream.lineage = read_lineage(action)
+        relation = read_relation(action)
         columns = {column.name: column.deps for column in relation.columns}
         self._origins[action.columns[0]] = {**columns, ROWS: relation.rows}
         stream.action = action

@@ -31,7 +31,7 @@ JOB_DEPENDENCIES = "jobDependencies"
 SPARK = "SPARK"  # integration of Spark jobs
 READ_JOB_TYPE = "READ"  # jobType of a job that only reads, such as Spark's `collect`
 _CHECK_JOB_TYPES = frozenset({"TEST", "CHECK", "DATA_QUALITY"})
-_SEED_JOB_TYPE = "SEED"
+SEED_JOB_TYPE = "SEED"  # jobType of a job that writes data which is part of its code
 _LONGEST_SQL = 200_000
 
 
@@ -71,7 +71,7 @@ def only_checks(job_type: JobTypeFacet) -> bool:
 
 def loads_own_file(job_type: JobTypeFacet) -> bool:
     """Return whether a job loads a file of its own project, by its type."""
-    return job_type.jobType.upper() == _SEED_JOB_TYPE
+    return job_type.jobType.upper() == SEED_JOB_TYPE
 
 
 class SqlFacet(msgspec.Struct):

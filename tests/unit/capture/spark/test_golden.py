@@ -10,8 +10,15 @@ from tests.spark_golden import expected, load_cases
 if TYPE_CHECKING:
     from tests.spark_golden import Case, GoldenSession
 
-# PySpark leaves the socket over which rows come to Python to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
+# PySpark leaves the socket over which rows come to Python, and the threads of a search, to the
+# garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.*multiprocessing.pool.Pool:pytest.PytestUnraisableExceptionWarning"
+    ),
+    pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning"),
+]
 
 CASES = load_cases()
 

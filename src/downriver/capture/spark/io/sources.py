@@ -290,5 +290,6 @@ _READERS: dict[str, Callable[[DatasetLocator, Java], PlanLeaf]] = {
     "HiveTableRelation": DatasetLocator._hive,
     "DataSourceV2Relation": DatasetLocator._v2,
     "DataSourceV2ScanRelation": DatasetLocator._v2,
+    "ExternalRDD": DatasetLocator._rdd,
     "LogicalRDD": DatasetLocator._rdd,
 }

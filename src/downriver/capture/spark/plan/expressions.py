@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from downriver.capture.spark.plan.known_origins import NOTHING_KNOWN
 from downriver.capture.spark.plan.tree import PlanNode, fold_tree
 from downriver.columns import (
     NOTHING,
@@ -24,6 +25,8 @@ from downriver.columns import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from downriver.capture.spark.plan.known_origins import KnownOrigins
 
 _SAME_VALUE = frozenset(
     {
@@ -55,6 +58,7 @@ class PlanScope(NamedTuple):
 
     inputs: Sequence[Relation]
     outer: PlanScope | None = None
+    operator: PlanNode | None = None
 
     def find(self, expr_id: int) -> Column | None:
         """Return a column by its id, from the innermost relation that has it."""
@@ -68,18 +72,31 @@ class PlanScope(NamedTuple):
         return None
 
 
+class PlanReader(Protocol):
+    """What expressions need of the plan around them."""
+
+    def relation(self, root: PlanNode, outer: PlanScope | None = None) -> Relation:
+        """Return the output of the plan of a subquery."""
+
+    def add_opaque(self, name: str) -> None:
+        """Record code that cannot be analysed."""
+
+    def add_collected(self, origins: Deps) -> None:
+        """Record the origins of values that passed through the driver."""
+
+    def file_names(self, node: PlanNode) -> Deps:
+        """Return the names of the files that an operator reads."""
+
+
 class PlanExpressions:
-    """Computes the dependencies of expressions. `relation_of` reads the plans of subqueries."""
+    """Computes the dependencies of expressions. `plan` reads what is around them."""
 
     def __init__(
-        self,
-        relation_of: Callable[[PlanNode, PlanScope | None], Relation],
-        opaque: Callable[[str], None],
-        own_casts: frozenset[int],
+        self, plan: PlanReader, own_casts: frozenset[int], known: KnownOrigins = NOTHING_KNOWN
     ) -> None:
-        self._relation_of = relation_of
-        self._opaque = opaque
+        self._plan = plan
         self._own_casts = own_casts
+        self._known = known
 
     def column(self, node: PlanNode, scope: PlanScope) -> Column:
         """Return an item of a select list as a column."""
@@ -87,10 +104,12 @@ class PlanExpressions:
         if inner.kind == "AttributeReference":
             found = scope.find(inner.id)
             if found is not None:
-                return found.with_name(node.name, node.id)
+                kept = found.with_name(node.name, node.id)
+                learned = self._known.learned(node.id)
+                return kept.with_deps(merge_all([kept.deps, learned])) if learned else kept
         return Column(
             node.name,
-            self.of(inner, scope),
+            merge_all([self.of(inner, scope), self._known.learned(node.id)]),
             definition=PlanDefinition(inner),
             fields=self._fields(inner, scope),
             number=node.id,
@@ -160,13 +179,33 @@ class PlanExpressions:
                 return null_if(self.of(tested, scope), self.of(other, scope))
             case "Count" | "CountIf" | "HyperLogLogPlusPlus":
                 return count(merge_all(inputs))
+            case "Literal":
+                return self._collected([node])
+            case "In":
+                return self._in(node, inputs)
+            case "InputFileName" | "InputFileBlockStart" | "InputFileBlockLength":
+                return NOTHING if scope.operator is None else self._plan.file_names(scope.operator)
             case "Rank" | "DenseRank" | "PercentRank":
                 return NOTHING  # their arguments are the order of the window
         return self._used(node, merge_all(inputs))
 
+    def _in(self, node: PlanNode, inputs: Sequence[Deps]) -> Deps:
+        """Return what IN depends on: also a list of values that the driver collected before."""
+        values = [child for child in node.children[1:] if child.kind == "Literal"]
+        if len(values) > 1:
+            inputs = [*inputs, self._collected(values)]
+        return self._used(node, merge_all(inputs))
+
+    def _collected(self, literals: Sequence[PlanNode]) -> Deps:
+        """Return the origins of values, if the driver collected them from Spark."""
+        origins = self._known.values(literals)
+        if origins:
+            self._plan.add_collected(origins)
+        return origins
+
     def _used(self, node: PlanNode, deps: Deps) -> Deps:
         if node.kind in _CODE or node.kind in _AGGREGATING_CODE:
-            self._opaque(node.name or str(node.fields.get("udfName") or "a function"))
+            self._plan.add_opaque(node.name or str(node.fields.get("udfName") or "a function"))
             aggregates = (
                 node.kind in _AGGREGATING_CODE or node.fields.get("evalType") in _GROUPED_PANDAS
             )
@@ -206,7 +245,7 @@ class PlanExpressions:
         plan = node.tree("plan")
         if plan is None:
             return NOTHING
-        relation = self._relation_of(plan, scope)
+        relation = self._plan.relation(plan, scope)
         if node.kind == "Exists":
             return relation.rows
         return merge_all([direct(relation.value(), DependencyKind.TRANSFORMATION), relation.rows])

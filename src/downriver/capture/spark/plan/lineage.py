@@ -10,6 +10,7 @@ import msgspec
 
 from downriver.capture.frame_origins import ROWS
 from downriver.capture.spark.actions import DatasetLocation
+from downriver.capture.spark.plan.known_origins import NOTHING_KNOWN
 from downriver.capture.spark.plan.operators import PlanWalker
 from downriver.capture.spark.plan.tree import parse_tree
 from downriver.capture.sql import parse_sql_lineage
@@ -27,16 +28,14 @@ from downriver.columns import (
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from downriver.capture.frame_origins import Origins
     from downriver.capture.spark.actions import PlanLeaf, SparkAction
     from downriver.capture.spark.io.paths import JdbcName
+    from downriver.capture.spark.plan.known_origins import KnownOrigins
     from downriver.capture.spark.plan.tree import PlanNode
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
-
-    # Returns the origins of rows without a plan, by the id of their first column.
-    FindOrigins = Callable[[int], Origins | None]
 
 _DIALECTS = {"mssql": "tsql", "mariadb": "mysql"}
 _SUPPORTED_DIALECTS = frozenset(
@@ -49,6 +48,11 @@ _CERTAINTY = {
 }
 
 
+_RDDS = frozenset({"ExternalRDD", "LogicalRDD"})
+_MOST_NAMED = 5
+_FILE_METADATA = "_metadata"  # Spark's column for the path, size and time of a row's file
+
+
 def column_key(column: int) -> str:
     """Return the key of a column among origins whose names may repeat."""
     return f"#{column}"
@@ -57,24 +61,27 @@ def column_key(column: int) -> str:
 class LeafRelations:
     """The relations of a plan's leaves. `locations` collects tables read by queries over JDBC."""
 
-    def __init__(self, leaves: Sequence[PlanLeaf], find_origins: FindOrigins) -> None:
+    def __init__(self, leaves: Sequence[PlanLeaf], known: KnownOrigins) -> None:
         # A checkpoint keeps the ids of its plan, and a union may contain both.
         self._leaves = {(leaf.first_id, leaf.rdd is not None): leaf for leaf in leaves}
-        self._find_origins = find_origins
+        self._known = known
         self._rdds = [leaf for leaf in leaves if leaf.rdd is not None]
         self.locations: dict[DatasetLocation, None] = {}
         self.spots: list[SqlBlindSpot] = []
         self.opaque: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         self.schemas: dict[DatasetId, list[PlanNode]] = {}
+        self.has_foreign_rows = False  # rows that the driver took from a place that is not known
 
     def relation(self, node: PlanNode) -> Relation:
         """Return the columns of a leaf; each is its own source."""
         # A Hive table has its columns in two fields.
         output = node.trees("output") or [*node.trees("dataCols"), *node.trees("partitionCols")]
+        if (objects := node.tree("outputObjAttr")) is not None:
+            output = [objects]
         if not output:
             return Relation([])
-        leaf = self._leaves.get((output[0].id, node.kind == "LogicalRDD"))
+        leaf = self._leaves.get((output[0].id, node.kind in _RDDS))
         if leaf is None or leaf.rdd is not None:
             return self._without_plan(output, leaf)
         if leaf.database is not None:
@@ -83,26 +90,36 @@ class LeafRelations:
 
     def _read(self, output: Sequence[PlanNode], locations: Sequence[DatasetLocation]) -> Relation:
         """Return the columns of a dataset; each is its own source."""
-        stored = {each.id: each for each in output if not _is_file_metadata(each)}
         if len(locations) == 1:
-            self.schemas[locations[0].dataset] = list(stored.values())
+            stored = [each for each in output if not _is_file_metadata(each)]
+            self.schemas[locations[0].dataset] = stored
         tables = [(location.dataset.namespace, location.dataset.name) for location in locations]
         return Relation(
             [
                 Column(
                     each.name,
-                    merge_all(source(table, each.name) for table in tables)
-                    if each.id in stored
-                    else NOTHING,
+                    merge_all(source(table, _stored_name(each)) for table in tables),
                     number=each.id,
                 )
                 for each in output
             ]
         )
 
+    def file_name(self, node: PlanNode) -> Deps:
+        """Return the names of a leaf's files, as a column of its dataset."""
+        output = node.trees("output")
+        leaf = self._leaves.get((output[0].id, False)) if output else None
+        places = () if leaf is None else leaf.locations
+        tables = [(place.dataset.namespace, place.dataset.name) for place in places]
+        named = merge_all(source(table, _FILE_METADATA) for table in tables)
+        return direct(named, DependencyKind.TRANSFORMATION)
+
     def _without_plan(self, output: Sequence[PlanNode], leaf: PlanLeaf | None) -> Relation:
         """Return rows whose origins are not in the plan, but may be known from elsewhere."""
-        origins = self._find_origins(output[0].id)
+        origins = self._known.rows(output[0].id)
+        is_rdd = leaf is not None and not self._known.is_written(output[0].id)
+        if is_rdd if origins is None else not origins:
+            self.has_foreign_rows = True
         if origins is not None:
             return _named(output, [attribute.id for attribute in output], origins)
         return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
@@ -110,7 +127,7 @@ class LeafRelations:
     def _through_rdd(self, output: Sequence[PlanNode], leaf: PlanLeaf) -> Relation:
         """Return rows of an RDD: any column may use any column that was read before it."""
         for other in self._rdds:  # the same RDD, under other column ids
-            known = self._find_origins(other.first_id) if other.rdd == leaf.rdd else None
+            known = self._known.rows(other.first_id) if other.rdd == leaf.rdd else None
             if known is not None:
                 return _named(output, other.columns, known)
         scanned = merge_all(
@@ -159,11 +176,15 @@ def _named(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> Rel
     return Relation(columns, deps.get(ROWS, NOTHING))
 
 
+def _stored_name(attribute: PlanNode) -> str:
+    return _FILE_METADATA if _is_file_metadata(attribute) else attribute.name
+
+
 def _is_file_metadata(attribute: PlanNode) -> bool:
     """Return whether a column is Spark's file metadata (path, size, time), not data."""
     match attribute.fields.get("dataType"):
         case {"fields": [{"name": "file_path"}, *_]}:
-            return attribute.name.endswith("_metadata")
+            return attribute.name.endswith(_FILE_METADATA)
     return False
 
 
@@ -217,6 +238,7 @@ class PlanLineage(msgspec.Struct):
     spots: list[PlanBlindSpot] = []
     plan_hash: str = ""
     schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: column names and Spark types
+    is_written: bool = False  # every value is written in the code of the job
 
     def tables(self) -> set[tuple[str, ...]]:
         """Return every table that a column or the rows depend on."""
@@ -224,7 +246,7 @@ class PlanLineage(msgspec.Struct):
         return {key[0] for deps in parts for key in deps}
 
 
-def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
+def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> PlanLineage:
     """Return the lineage of an action; of a plan that is too large, only its inputs."""
     inputs = {location: None for leaf in action.leaves for location in leaf.locations}
     spots = [
@@ -250,10 +272,12 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
                 "large_plan", f"the plan is too large for column lineage: {action.too_large}"
             )
         )
+    if action.unread:
+        spots.append(PlanBlindSpot("unread_plan", f"Spark cannot print the plan: {action.unread}"))
     if not action.plan:
         return PlanLineage(list(inputs), spots=spots)
-    sources = LeafRelations(action.leaves, find_origins)
-    walker = PlanWalker(sources.relation, action.details, action.tables)
+    sources = LeafRelations(action.leaves, known)
+    walker = PlanWalker(sources, action.details, action.tables, known)
     relation = walker.relation(parse_tree(msgspec.json.decode(action.plan)))
     for namespace, name in walker.views:
         view = DatasetLocation(DatasetId(namespace, name), None, "view", "spark_catalog")
@@ -267,6 +291,8 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
         for kind in walker.unknown
     ]
     spots += [PlanBlindSpot(spot.kind, spot.message) for spot in sources.spots]
+    if walker.collected:
+        spots.append(_collected_values(walker.collected))
     spots += map(_unknown_source, sources.unknown)
     spots += [
         PlanBlindSpot(
@@ -274,16 +300,29 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
         )
         for name in (*sources.opaque, *walker.opaque)
     ]
+    columns = _columns(relation, action)
+    read = inputs or sources.locations or relation.rows or any(each.deps for each in columns)
     return PlanLineage(
         inputs=list({**inputs, **sources.locations}),
-        columns=_columns(relation, action),
+        columns=columns,
         rows=relation.rows,
         spots=spots,
         schemas={
             dataset: [(each.name, each.fields.get("dataType")) for each in columns]
             for dataset, columns in sources.schemas.items()
         },
+        is_written=not (read or spots or sources.has_foreign_rows),
         plan_hash=hashlib.sha256(_RUN_VALUES.sub("", action.plan).encode()).hexdigest(),
+    )
+
+
+def _collected_values(origins: Deps) -> PlanBlindSpot:
+    columns = sorted({f"{table[1]}.{column}" for table, column, *_ in origins})
+    listed = ", ".join(columns[:_MOST_NAMED]) + (", …" if len(columns) > _MOST_NAMED else "")
+    return PlanBlindSpot(
+        "driver_values",
+        f"values in this query were probably collected from {listed}: no plan shows what the "
+        "driver did with them",
     )
 
 
@@ -291,12 +330,12 @@ def _unknown_source(name: str) -> PlanBlindSpot:
     return PlanBlindSpot("unknown_source", f"reads from {name}, which is not a supported source")
 
 
-def read_relation(action: SparkAction, find_origins: FindOrigins) -> Relation:
+def read_relation(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Relation:
     """Return the output of an action's plan; empty when the plan is too large."""
     if not action.plan:
         return Relation([])
-    leaves = LeafRelations(action.leaves, find_origins)
-    walker = PlanWalker(leaves.relation, action.details, action.tables)
+    leaves = LeafRelations(action.leaves, known)
+    walker = PlanWalker(leaves, action.details, action.tables, known)
     return walker.relation(parse_tree(msgspec.json.decode(action.plan)))
 
 

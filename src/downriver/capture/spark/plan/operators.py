@@ -5,12 +5,13 @@ Each operator is a function from a `PlanOperation` to the relation that the oper
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
 from downriver.capture.spark.plan import table_changes
 from downriver.capture.spark.plan.expressions import PlanDefinition, PlanExpressions, PlanScope
+from downriver.capture.spark.plan.known_origins import NOTHING_KNOWN
 from downriver.capture.spark.plan.tree import PlanNode, fold_tree, is_tree, parse_tree
 from downriver.columns import (
     NOTHING,
@@ -26,6 +27,7 @@ from downriver.columns import (
     filter_rows,
     indirect,
     join,
+    merge,
     merge_all,
     opaque,
     project,
@@ -38,8 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from downriver.capture.spark.actions import PlanDetails
+    from downriver.capture.spark.plan.known_origins import KnownOrigins
 
-    LeafReader = Callable[[PlanNode], Relation]
+
+class PlanLeaves(Protocol):
+    """Reads the leaves of a plan."""
+
+    def relation(self, node: PlanNode) -> Relation:
+        """Return the columns of a leaf; each is its own source."""
+
+    def file_name(self, node: PlanNode) -> Deps:
+        """Return the names of a leaf's files, as a column of its dataset."""
+
 
 # These pass rows and columns on unchanged.
 _PASSING = frozenset(
@@ -60,14 +72,21 @@ class PlanWalker:
     `opaque` collects the names of user code, which Downriver cannot analyse.
     """
 
-    def __init__(self, read_leaf: LeafReader, details: PlanDetails, tables: str = "") -> None:
-        self._read_leaf = read_leaf
+    def __init__(
+        self,
+        leaves: PlanLeaves,
+        details: PlanDetails,
+        tables: str = "",
+        known: KnownOrigins = NOTHING_KNOWN,
+    ) -> None:
+        self._leaves = leaves
         self.tables = tables  # the namespace of the names of views
         self.views: dict[TableName, None] = {}
         self.unknown: dict[str, None] = {}
         self.expanded = details.expanded
         self.opaque: dict[str, None] = {}
-        self.expressions = PlanExpressions(self.relation, self.add_opaque, details.own_casts)
+        self.collected: Deps = {}
+        self.expressions = PlanExpressions(self, details.own_casts, known)
         self.shared: dict[int, Relation] = {}  # CTEs, by id
 
     def relation(self, root: PlanNode, outer: PlanScope | None = None) -> Relation:
@@ -80,13 +99,27 @@ class PlanWalker:
         """Record code that cannot be analysed."""
         self.opaque[name] = None
 
+    def add_collected(self, origins: Deps) -> None:
+        """Record the origins of values that passed through the driver."""
+        merge(self.collected, origins)
+
+    def file_names(self, node: PlanNode) -> Deps:
+        """Return the names of the files that an operator reads, as a column of each dataset."""
+        waiting, found = [node], []
+        while waiting:
+            current = waiting.pop()
+            waiting += current.children
+            if not current.children:
+                found.append(self._leaves.file_name(current))
+        return merge_all(found)
+
     def _apply(self, operation: PlanOperation) -> Relation:
         kind = operation.node.kind
         translate = _OPERATORS.get(kind)
         if translate is not None:
             return translate(operation)
         if not operation.inputs:
-            return self._read_leaf(operation.node)
+            return self._leaves.relation(operation.node)
         return operation.inputs[0] if kind in _PASSING else _unknown(operation)
 
 
@@ -101,7 +134,7 @@ class PlanOperation(NamedTuple):
     @property
     def scope(self) -> PlanScope:
         """The columns that the operator's expressions may use."""
-        return PlanScope(self.inputs, self.outer)
+        return PlanScope(self.inputs, self.outer, self.node)
 
     def columns(self, field: str) -> list[Column]:
         """Return the columns that a select list in a field computes."""
@@ -206,8 +239,8 @@ def _generate(operation: PlanOperation) -> Relation:
         Column(each.name, used, definition=PlanDefinition(generator), number=each.id)
         for each in output
     ]
-    # The generator decides how many rows each input row becomes.
-    return join([relation, Relation(columns)], used)
+    # The generator decides how many rows each input row becomes; none, for an empty array.
+    return filter_rows(join([relation, Relation(columns)]), used)
 
 
 def _stack(operation: PlanOperation, generator: PlanNode, output: Sequence[PlanNode]) -> Relation:
@@ -280,6 +313,15 @@ def _code(operation: PlanOperation) -> Relation:
     ]
     keys = merge_all([operation.deps("groupingAttributes"), *cogroup_keys])
     return distinct(opaque(inputs, _named(node.trees("output"))), keys)
+
+
+def _object_code(operation: PlanOperation) -> Relation:
+    """Return the output of Scala code: rows become objects, and objects become rows."""
+    node = operation.node
+    operation.walker.add_opaque("Scala code")
+    attribute = node.tree("outputObjAttr")
+    output = node.trees("serializer") or ([] if attribute is None else [attribute])
+    return opaque(operation.inputs, _named(output))
 
 
 def _view(operation: PlanOperation) -> Relation:
@@ -399,6 +441,14 @@ _OPERATORS: dict[str, Callable[[PlanOperation], Relation]] = {
     "UnionLoop": _loop,
     "UnionLoopRef": _read_loop,
     "View": _view,
+    "AppendColumns": _object_code,
+    "CoGroup": _object_code,
+    "DeserializeToObject": _object_code,
+    "FlatMapGroupsWithState": _object_code,
+    "MapElements": _object_code,
+    "MapGroups": _object_code,
+    "MapPartitions": _object_code,
+    "SerializeFromObject": _object_code,
     "MergeRows": table_changes.merged_rows,
     "ReplaceData": table_changes.changed_rows,
     "WriteDelta": table_changes.changed_rows,

@@ -66,7 +66,7 @@ def test_the_optimized_plan_has_the_lineage_of_the_analysed_plan(
     [ran] = reader.read(COLLECT, execution)
     analysed = reader.read_plan(execution.analyzed())
     assert (len(ran.plan) < len(analysed.plan) / 3) == shorter
-    found, expected = (read_lineage(action, lambda _: None) for action in (ran, analysed))
+    found, expected = (read_lineage(action) for action in (ran, analysed))
     assert len(expected.columns) >= WIDTH
     assert [(c.name, c.deps) for c in found.columns] == [(c.name, c.deps) for c in expected.columns]
     assert (found.inputs, found.rows, found.spots) == (

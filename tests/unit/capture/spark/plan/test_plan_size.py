@@ -66,7 +66,7 @@ def calls_to_read(action: SparkAction) -> int:
 
     sys.setprofile(counting)
     try:
-        read_lineage(action, lambda _: None)
+        read_lineage(action)
     finally:
         sys.setprofile(None)
     return count
@@ -80,7 +80,7 @@ def test_twice_the_columns_or_twice_the_steps_are_twice_the_work() -> None:
 
 
 def test_a_thousand_columns_through_a_hundred_steps() -> None:
-    lineage = read_lineage(plan_of(1000, 100), lambda _: None)
+    lineage = read_lineage(plan_of(1000, 100))
     kinds = [[DependencyKind(key[2]) for key in column.deps] for column in lineage.columns]
     assert kinds == [[DependencyKind.TRANSFORMATION]] * 100 + [[DependencyKind.IDENTITY]] * 900
     assert [key[1] for column in lineage.columns for key in column.deps] == [
@@ -102,7 +102,7 @@ def test_beyond_the_limit_there_is_dataset_lineage_and_a_blind_spot(golden: Gold
     session = golden.spark._jsparkSession
     reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=10)
     action = reader.read_plan(chain(golden, 20, 3))
-    lineage = read_lineage(action, lambda _: None)
+    lineage = read_lineage(action)
     assert action.plan == ""
     assert [place.dataset.name.rpartition("/")[2] for place in lineage.inputs] == ["customers"]
     assert (lineage.columns, lineage.rows) == ([], {})
