@@ -62,7 +62,7 @@ def test_the_list_of_commands_has_a_line_for_each(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("downriver tr", {"trace"}),
+        ("downriver tra", {"trace"}),
         ("downriver lake st", {"status", "stream"}),
         ("downriver watch ", {"findings", "try"}),
         ("downriver trace --up", {"--upstream"}),
