@@ -233,7 +233,7 @@ def _schema_event(table: str, columns: dict[str, str]) -> bytes:
     )
 
 
-_SAID = {
+_REPORTED = {
     Outcome.FAILS: "error",
     Outcome.NOT_REBUILT: "stale",
     Outcome.CHANGES: "changed",
@@ -244,39 +244,39 @@ _SAID = {
 def predict(lineage: Lineage, change: Change, models: list[Model]) -> dict[str, str]:
     """Return what we say becomes of each model."""
     named = msgspec.structs.replace(change, dataset=f"dataset:{NAMESPACE}:{change.dataset}")
-    said = {}
+    reported = {}
     for effect in lineage.impact([named]).effects:
-        said[effect.consumer.rpartition(":")[2]] = _SAID[effect.outcome]
+        reported[effect.consumer.rpartition(":")[2]] = _REPORTED[effect.outcome]
     # A model that is alone in filling its table goes by the table's name.
-    return {m.name: said.get(f"job_{m.name}", said.get(m.writes, "same")) for m in models}
+    return {m.name: reported.get(f"job_{m.name}", reported.get(m.writes, "same")) for m in models}
 
 
 # Comparing
 
 
 class Tally(NamedTuple):
-    """How often what happened and what we said are this."""
+    """How often each pair of actual and predicted outcome occurred."""
 
     counts: Counter[tuple[str, str]]
 
     def recall(self, kind: str) -> float:
-        """Of what really happened so, how much did we say?"""
+        """Return the share of actual outcomes of this kind that were predicted."""
         real = sum(n for (happened, _), n in self.counts.items() if happened == kind)
         return self.counts[(kind, kind)] / real if real else 1.0
 
     def precision(self, kind: str) -> float:
-        """Of what we said would happen so, how much did?"""
-        said = sum(n for (_, told), n in self.counts.items() if told == kind)
-        return self.counts[(kind, kind)] / said if said else 1.0
+        """Return the share of predictions of this kind that were right."""
+        reported = sum(n for (_, predicted), n in self.counts.items() if predicted == kind)
+        return self.counts[(kind, kind)] / reported if reported else 1.0
 
 
 class Wrong(NamedTuple):
-    """A model of which we said something else than happened."""
+    """A model with a wrong prediction."""
 
     change: str
     model: str
     happened: str
-    said: str
+    reported: str
     error: str
 
 
@@ -318,15 +318,15 @@ def run_project(
                 if happened is None:
                     continue
                 tried += 1
-                said = predict(lineage, trial.change, models)
+                reported = predict(lineage, trial.change, models)
                 kind = type(trial.change).__name__
                 tally = tallies.setdefault(kind, Tally(Counter()))
                 for model in models:
-                    real, told = happened.outcomes[model.name], said[model.name]
-                    tally.counts[(real, told)] += 1
-                    if real != told:
+                    real, predicted = happened.outcomes[model.name], reported[model.name]
+                    tally.counts[(real, predicted)] += 1
+                    if real != predicted:
                         error = happened.errors.get(model.name, "")
-                        wrong.append(Wrong(str(trial.change), model.name, real, told, error))
+                        wrong.append(Wrong(str(trial.change), model.name, real, predicted, error))
     return tallies, wrong, tried
 
 
@@ -346,7 +346,7 @@ def main() -> None:
     tallies, wrong, tried = run_trials(arguments.only)
     if arguments.show:
         for one in wrong:
-            print(f"{one.change}: {one.model}: {one.happened}, said {one.said} {one.error}")
+            print(f"{one.change}: {one.model}: {one.happened}, reported {one.reported} {one.error}")
     print(f"{tried} changes, {len(list_models())} models")
     print_tallies(tallies)
 

@@ -99,8 +99,8 @@ def _facet(**content: Any) -> dict[str, Any]:
 
 
 def _dataset(name: str, **facets: dict[str, Any]) -> dict[str, Any]:
-    told = {key: _facet(**content) for key, content in facets.items()}
-    return {"namespace": "bench", "name": name, "facets": told}
+    rendered = {key: _facet(**content) for key, content in facets.items()}
+    return {"namespace": "bench", "name": name, "facets": rendered}
 
 
 def _event(kind: str, **content: Any) -> bytes:
@@ -120,11 +120,11 @@ def measure(models: int, changes: int) -> Iterator[str]:
         yield f"{models:,} models, {len(company.sources):,} sources, {changes:,} changes"
         for name in ("first", "again"):
             begin, busy = time.perf_counter(), time.process_time()
-            hurt = sum(len(lineage.impact([change]).effects) for change in asked)
+            affected = sum(len(lineage.impact([change]).effects) for change in asked)
             seconds, busy = time.perf_counter() - begin, time.process_time() - busy
             yield (
                 f"{name}: {changes / seconds:,.0f} changes/s, {changes / busy:,.0f} a CPU second, "
-                f"{hurt / changes:.1f} effects each"
+                f"{affected / changes:.1f} effects each"
             )
 
 

@@ -56,7 +56,7 @@ class SoakResult(msgspec.Struct, kw_only=True):
 
 
 class _Load:
-    """Writers and a reader that run until told to stop."""
+    """Writers and a reader that run until they are stopped."""
 
     def __init__(self, port: int, events: Events, rate: float | None) -> None:
         self._port = port

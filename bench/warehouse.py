@@ -153,7 +153,7 @@ def _some_column(random: np.random.Generator, datasets: Numbers) -> Numbers:
 
 
 def load_warehouse(url: str, warehouse: Warehouse) -> None:
-    """Put a warehouse into the tables of a new store, as if events had told of it."""
+    """Put a warehouse into the tables of a new store, as if events had described it."""
     open_store(url).close()
     with psycopg.connect(url, autocommit=True) as connection:
         for table in tables.PROJECTIONS:

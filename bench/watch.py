@@ -1,6 +1,7 @@
 """Recall and false alarms of the monitor, on generated histories with injected faults.
 
-`python -m bench.watch [--datasets 60] [--seed 1]`. A history of 60 days is made up: tables written
+`python -m bench.watch [--datasets 60] [--seed 1]`. It generates a history of 60 days: tables
+written
 by the day, on weekdays or by the hour, with weekly seasons, growth, noise, reruns and failures that
 are none of our business. Into most of them one thing is put that should be found, at a day after
 the fourth week. Then every day of the last 45 is looked at as of its end. A finding is a false
@@ -52,8 +53,8 @@ class Trouble(NamedTuple):
     day: int
 
 
-class World(NamedTuple):
-    """A made-up history."""
+class GeneratedHistory(NamedTuple):
+    """A generated history of tables."""
 
     events: list[bytes]
     troubles: list[Trouble]
@@ -141,7 +142,7 @@ class _Table:
         return {"rowCount": rows, "columnMetrics": {"note": of_note, "amount": of_amount}}
 
     def events(self) -> Iterator[Json]:
-        """Yield everything that is heard of this table."""
+        """Yield every event of this table."""
         for day in range(DAYS):
             for number, hour in enumerate(self.starts(day)):
                 yield from self._run(day, number, hour)
@@ -182,7 +183,7 @@ class _Table:
         }
 
 
-def make_world(datasets: int, seed: int) -> World:
+def make_history(datasets: int, seed: int) -> GeneratedHistory:
     """Make a history up: of every seven tables, one has no trouble at all."""
     chance = random.Random(seed)
     events: list[bytes] = []
@@ -202,7 +203,7 @@ def make_world(datasets: int, seed: int) -> World:
                 day = (parse_time(event["eventTime"], "at") - _micros(0)) // _DAY
                 rows[f"dataset:db:{table.name}"].append((day, count))
     chance.shuffle(events)
-    return World(events, troubles, rows, datasets * 2 * (DAYS - FIRST_LOOK))
+    return GeneratedHistory(events, troubles, rows, datasets * 2 * (DAYS - FIRST_LOOK))
 
 
 def _micros(day: float) -> int:
@@ -218,12 +219,12 @@ class Score(NamedTuple):
     delays: list[int]
 
 
-def look_at(world: World, limits: DriftLimits) -> Score:
+def run_monitor_on(generated: GeneratedHistory, limits: DriftLimits) -> Score:
     """Look at every day as of its end, and score what is found."""
     seen: dict[tuple[str, str], Finding] = {}
     first: dict[tuple[str, str], int] = {}
     with tempfile.TemporaryDirectory() as folder, Lineage.open(folder) as lineage:
-        lineage.store.append([parse_event(event) for event in world.events])
+        lineage.store.append([parse_event(event) for event in generated.events])
         for day in range(FIRST_LOOK, DAYS):
             with lineage.session.reading() as (graph, reader):
                 inspector = Inspector(graph, reader, limits, _micros(day + 0.99))
@@ -233,16 +234,18 @@ def look_at(world: World, limits: DriftLimits) -> Score:
                             key = (finding.id, finding.first_seen)
                             seen.setdefault(key, finding)
                             first.setdefault(key, day)
-    return _score(world, seen, first)
+    return _score(generated, seen, first)
 
 
 def _score(
-    world: World, seen: dict[tuple[str, str], Finding], first: dict[tuple[str, str], int]
+    generated: GeneratedHistory,
+    seen: dict[tuple[str, str], Finding],
+    first: dict[tuple[str, str], int],
 ) -> Score:
-    score = Score(Counter(t.kind for t in world.troubles), Counter(), [], [])
+    score = Score(Counter(t.kind for t in generated.troubles), Counter(), [], [])
     matched: set[Trouble] = set()
     for key, finding in seen.items():
-        trouble = _explained_by(finding, world.troubles)
+        trouble = _explained_by(finding, generated.troubles)
         if trouble is None:
             if finding.kind.value != "run_failed":  # those were put there too, and are true
                 score.false.append(finding)
@@ -262,11 +265,11 @@ def _explained_by(finding: Finding, troubles: list[Trouble]) -> Trouble | None:
     return None
 
 
-def three_sigma(world: World) -> tuple[int, int]:
+def three_sigma(generated: GeneratedHistory) -> tuple[int, int]:
     """Score the usual rule on row counts: what it finds of what was put there, and false alarms."""
     found = false = 0
-    wrong = {(t.dataset, t.day) for t in world.troubles if t.kind == "row_count_shift"}
-    for dataset, points in world.rows.items():
+    wrong = {(t.dataset, t.day) for t in generated.troubles if t.kind == "row_count_shift"}
+    for dataset, points in generated.rows.items():
         points.sort(key=lambda point: point[0])
         for at, (day, value) in enumerate(points):
             before = [v for _, v in points[:at]]
@@ -279,10 +282,12 @@ def three_sigma(world: World) -> tuple[int, int]:
     return found, false
 
 
-def measure(datasets: int, seed: int, limits: DriftLimits | None = None) -> tuple[Score, World]:
-    """Return the score over one made-up history."""
-    world = make_world(datasets, seed)
-    return look_at(world, limits or DriftLimits()), world
+def measure(
+    datasets: int, seed: int, limits: DriftLimits | None = None
+) -> tuple[Score, GeneratedHistory]:
+    """Return the score over one generated history."""
+    generated = make_history(datasets, seed)
+    return run_monitor_on(generated, limits or DriftLimits()), generated
 
 
 def main() -> None:
@@ -291,7 +296,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--false-alarms", action="store_true", help="list them")
     arguments = parser.parse_args()
-    score, world = measure(arguments.datasets, arguments.seed)
+    score, generated = measure(arguments.datasets, arguments.seed)
     rows = [
         (
             kind,
@@ -304,23 +309,23 @@ def main() -> None:
     others = Counter(f.kind.value for f in score.false if f.kind.value not in score.put)
     rows += [(kind, "0", "–", str(count)) for kind, count in sorted(others.items())]
     total, found = sum(score.put.values()), sum(score.found.values())
-    rate = 1000 * len(score.false) / world.checks
+    rate = 1000 * len(score.false) / generated.checks
     rows.append(
         ("all", str(total), f"{found} ({found / total:.0%})", f"{len(score.false)} ({rate:.2f} ‰)")
     )
     notes = (
-        f"{len(world.events):,} events of {arguments.datasets} tables over {DAYS} days; "
-        f"{world.checks:,} checks (a table or job on a day). False alarms are per thousand checks.",
+        f"{len(generated.events):,} events of {arguments.datasets} tables over {DAYS} days; "
+        f"{generated.checks:,} checks (a table or job on a day). False alarms: per 1,000 checks.",
     )
     console = Console(width=120)
     print_table(
         Table("The monitor", ("kind", "put there", "found", "false alarms"), rows, notes), console
     )
-    theirs, wolf = three_sigma(world)
+    theirs, false_alarms = three_sigma(generated)
     ours = [f for f in score.false if f.kind.value == "row_count_shift"]
     side = [
         ("downriver", str(score.found["row_count_shift"]), str(len(ours))),
-        ("three standard deviations", str(theirs), str(wolf)),
+        ("three standard deviations", str(theirs), str(false_alarms)),
     ]
     put = score.put["row_count_shift"]
     print_table(

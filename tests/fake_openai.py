@@ -54,7 +54,7 @@ class FakeOpenAI:
         return {t["function"]["name"]: t["function"] for t in self.requests[-1].get("tools", [])}
 
     def results(self) -> list[Any]:
-        """What tools have answered, as the model was told it last."""
+        """What tools have answered, as the model got them last."""
         return [m["content"] for m in self.requests[-1]["messages"] if m["role"] == "tool"]
 
 

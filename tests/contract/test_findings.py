@@ -110,8 +110,8 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
             thread.start()
         for thread in threads:
             thread.join()
-        told = sorted(kind for each in found for kind in each.get("opened", []))
-        assert told == ["column_retyped", "row_count_shift", "run_failed"]
+        reported = sorted(kind for each in found for kind in each.get("opened", []))
+        assert reported == ["column_retyped", "row_count_shift", "run_failed"]
         assert len(path.read_text().splitlines()) == 3
 
 

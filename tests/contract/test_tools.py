@@ -73,12 +73,12 @@ def context(tracker, repo):
         "job": {"namespace": "default", "name": "revenue"},
         "outputs": [{"namespace": "default", "name": "revenue"}],
     }
-    told = [{"eventTime": "2026-01-01T00:00:00Z", "dataset": orders}, failed]
+    reported = [{"eventTime": "2026-01-01T00:00:00Z", "dataset": orders}, failed]
     with Lineage.open(":memory:") as elsewhere:
         elsewhere.capture.sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
         with elsewhere.store.reader() as reader:
             captured = [decompress(entry.body) for entry in reader.log.entries()]
-    tracker.sync.backend.send([*(json.dumps(event).encode() for event in told), *captured])
+    tracker.sync.backend.send([*(json.dumps(event).encode() for event in reported), *captured])
     return ToolContext(tracker, None, repo)
 
 

@@ -61,7 +61,7 @@ _SEVERITIES = {
 
 def propagate_changes(
     changes: Sequence[ResolvedChange],
-    world: SimulationCatalog,
+    catalog: SimulationCatalog,
     edits: Mapping[JobKey, ScriptEdit] | None = None,
     rewritten: Mapping[JobKey, Job] | None = None,
     unread: Sequence[Unread] = (),
@@ -74,7 +74,7 @@ def propagate_changes(
     `unread` is what could not be read of the change: it makes the answer incomplete. `errors` are
     processes that can no longer be compiled.
     """
-    impact = Propagation(changes, world, edits or {}, rewritten, errors).impact()
+    impact = Propagation(changes, catalog, edits or {}, rewritten, errors).impact()
     return with_unread(impact, unread)
 
 
@@ -92,7 +92,7 @@ class Propagation:
     def __init__(
         self,
         changes: Sequence[ResolvedChange],
-        world: SimulationCatalog,
+        catalog: SimulationCatalog,
         edits: Mapping[JobKey, ScriptEdit],
         rewritten: Mapping[JobKey, Job] | None = None,
         errors: Mapping[JobKey, BrokenReference] | None = None,
@@ -100,12 +100,12 @@ class Propagation:
         self._errors: Mapping[ProcessKey, BrokenReference] = dict((errors or {}).items())
         self._rewritten: Mapping[ProcessKey, Job] = dict((rewritten or {}).items())
         self._changes = changes
-        self._world = world
+        self._catalog = catalog
         self._edits: Mapping[ProcessKey, ScriptEdit] = dict(edits.items())
         self._before: Mapping[ProcessKey, BoundScript] = {
-            key: edit.reading(world) for key, edit in edits.items()
+            key: edit.reading(catalog) for key, edit in edits.items()
         }
-        self._proposal = initial_deltas(changes, world)
+        self._proposal = initial_deltas(changes, catalog)
         self._deltas: dict[int, Delta] = dict(self._proposal.deltas)
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
         self._depth: dict[ProcessKey, int] = {}  # of processes
@@ -133,7 +133,7 @@ class Propagation:
         spots = self._blind_spots()
         proposed = self._proposed_changes()
         changes = [proposal.change for proposal in proposed]
-        datasets = [self._world.dataset(node) for node in self._targets()]
+        datasets = [self._catalog.dataset(node) for node in self._targets()]
         return Impact(
             changes=[str(change) for change in changes],
             change_types=list(dict.fromkeys(map(change_type, changes))),
@@ -163,7 +163,7 @@ class Propagation:
             if kind is DeltaKind.RENAMED:
                 columns.setdefault(touch.to.casefold(), []).append(DeltaKind.ADDED.value)
         return DatasetPrediction(
-            dataset=str(self._world.dataset(node).id),
+            dataset=str(self._catalog.dataset(node).id),
             columns=columns,
             rows=delta.rows is not None,
             unknown=delta.may is not None or delta.stale is not None,
@@ -190,10 +190,10 @@ class Propagation:
             (node, change)
             for key in self._edits
             for node, delta in self._results[key].outputs.items()
-            for change in changes_from_delta(self._world.dataset(node).id.name, delta)
+            for change in changes_from_delta(self._catalog.dataset(node).id.name, delta)
         ]
         proposed = [
-            ProposedChange(dataset=str(self._world.dataset(node).id), change=change)
+            ProposedChange(dataset=str(self._catalog.dataset(node).id), change=change)
             for node, change in changes
         ]
         return [change for at, change in enumerate(proposed) if change not in proposed[:at]]
@@ -201,7 +201,7 @@ class Propagation:
     # Going downstream
 
     def _spread(self) -> None:
-        waiting = Worklist(self._world)
+        waiting = Worklist(self._catalog)
         visits: Counter[ProcessKey] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
@@ -223,7 +223,7 @@ class Propagation:
                     self._wake(node, waiting, but=key)
 
     def _process(self, key: ProcessKey) -> Process:
-        return self._rewritten.get(key) or self._world.process(key)
+        return self._rewritten.get(key) or self._catalog.process(key)
 
     def _worse(self, key: ProcessKey, result: ProcessResult) -> ProcessResult:
         """Return the more severe effect on a process, as a reader or as a writer."""
@@ -237,7 +237,7 @@ class Propagation:
     def _wake(self, node: int, waiting: Worklist, but: ProcessKey | None = None) -> None:
         """Queue the readers of a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
-        for key in self._world.consumers(node):
+        for key in self._catalog.consumers(node):
             if key == but:
                 continue
             self._depth[key] = min(self._depth.get(key, hops), hops)
@@ -250,13 +250,13 @@ class Propagation:
         edit = self._edits.get(process.key)
         if edit is not None:
             before = self._before[process.key]
-            return simulate_script(before, self._world, self._deltas, edit.head, edit.build)
+            return simulate_script(before, self._catalog, self._deltas, edit.head, edit.build)
         if process.key in self._rewritten:
-            return simulate_reader(process, self._world, self._deltas)
-        reading = self._world.reading(process)
+            return simulate_reader(process, self._catalog, self._deltas)
+        reading = self._catalog.reading(process)
         if reading is not None and reading.understood and self._covers(process, reading.inputs):
-            return simulate_script(reading, self._world, self._deltas)
-        return simulate_reader(process, self._world, self._deltas)
+            return simulate_script(reading, self._catalog, self._deltas)
+        return simulate_reader(process, self._catalog, self._deltas)
 
     def _covers(self, process: Process, inputs: set[int]) -> bool:
         """Return whether the SQL contains every changed input.
@@ -277,7 +277,7 @@ class Propagation:
         merged = Delta()
         if node in self._proposal.deltas:
             merged.merge(self._proposal.deltas[node])
-        for writer in self._world.writers(node):
+        for writer in self._catalog.writers(node):
             filled = self._filled.get((writer, node))
             if filled is not None:
                 merged.merge(filled)
@@ -292,10 +292,10 @@ class Propagation:
         delta = self._deltas[node]
         if not _concerns_writers(delta):
             return
-        for key in self._world.writers(node):
+        for key in self._catalog.writers(node):
             if key == but or key in self._edits or key in self._rewritten:
                 continue
-            result = simulate_writer(self._world.process(key), self._world, node, delta)
+            result = simulate_writer(self._catalog.process(key), self._catalog, node, delta)
             if result is None or result.outcome is Outcome.UNTOUCHED:
                 continue
             self._writers[key] = result
@@ -311,7 +311,7 @@ class Propagation:
         seen.add(key)
         failing: list[ProcessKey] = []
         for node, delta in self._results[key].outputs.items():
-            for reader in self._world.consumers(node) if delta.columns(*ABSENT) else ():
+            for reader in self._catalog.consumers(node) if delta.columns(*ABSENT) else ():
                 result = self._results.get(reader)
                 if result is None or reader in seen:
                     continue
@@ -330,7 +330,7 @@ class Propagation:
             stack, seen = [failing], {failing}
             while stack:
                 for node in self._process(stack.pop()).outputs:
-                    for reader in self._world.consumers(node):
+                    for reader in self._catalog.consumers(node):
                         other = self._results.get(reader)
                         if other is None or reader in seen:
                             continue
@@ -356,7 +356,7 @@ class Propagation:
         return (f"no longer outputs {columns}, which breaks ", *names)
 
     def _shown_id(self, key: ProcessKey) -> NodeId:
-        return self._world.shown_id(self._world.process(key))
+        return self._catalog.shown_id(self._catalog.process(key))
 
     # Results
 
@@ -374,7 +374,7 @@ class Propagation:
 
     def _effect(self, key: ProcessKey, result: ProcessResult, failed: list[ProcessKey]) -> Effect:
         process = self._process(key)
-        card = self._world.summary(process)
+        card = self._catalog.summary(process)
         severity = _SEVERITIES[result.outcome]
         reason_parts = [
             part if isinstance(part, str) else EntityMention.of(part)
@@ -398,7 +398,7 @@ class Propagation:
             hops=max(self._depth[key], 1),
             path=[step.name for step in path],
             path_ids=[step.id for step in path],
-            reads=[str(self._world.dataset(n).id) for n in process.inputs if n in self._deltas],
+            reads=[str(self._catalog.dataset(n).id) for n in process.inputs if n in self._deltas],
             writes=card.writes,
             owners=card.owners,
             tags=card.tags,
@@ -411,7 +411,7 @@ class Propagation:
         return bool(result.references) and all(r.conditional for r in result.references)
 
     def _tags_of(self, node: int) -> set[str]:
-        dataset = self._world.dataset(node)
+        dataset = self._catalog.dataset(node)
         touched = {column for column, _ in self._deltas[node].touches}
         found = set(dataset.tags)
         for column in touched:
@@ -419,9 +419,9 @@ class Propagation:
         return found
 
     def _blind_spots(self) -> list[BlindSpot]:
-        processes = [self._world.process(key) for key in self._results]
+        processes = [self._catalog.process(key) for key in self._results]
         jobs = [process for process in processes if isinstance(process, Job)]
-        stated = self._world.stated_spots(jobs)
+        stated = self._catalog.stated_spots(jobs)
         jobs_with_spots = {spot.entity for spot in stated}
         unread = [
             BlindSpot(kind="unread_sql", entity=str(job.id), message=message)
@@ -432,7 +432,7 @@ class Propagation:
         weak = [
             BlindSpot(
                 kind="no_column_lineage",
-                entity=str(self._world.process(key).id),
+                entity=str(self._catalog.process(key).id),
                 message=(
                     "reads an affected dataset; the columns that it uses are unknown: "
                     "capture its code or its column lineage"
@@ -442,8 +442,8 @@ class Propagation:
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
         ]
         touched = [*self._targets(), *self._deltas]
-        cuts = self._world.possible_cuts(touched)
-        jobs_unread = self._world.unread_jobs(touched)
+        cuts = self._catalog.possible_cuts(touched)
+        jobs_unread = self._catalog.unread_jobs(touched)
         return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts, *jobs_unread]
 
 

@@ -18,8 +18,8 @@ _MANY = 50  # waiting at once: from here on, finding the order costs less than l
 class Worklist:
     """The processes to evaluate, each once: few by hops, many in the order data flows."""
 
-    def __init__(self, world: SimulationCatalog) -> None:
-        self._world = world
+    def __init__(self, catalog: SimulationCatalog) -> None:
+        self._catalog = catalog
         self._heap: list[tuple[int, int, ProcessKey]] = []
         self._waiting: dict[ProcessKey, int] = {}  # in the order in which they were added
         self._ranks: dict[ProcessKey, int] = {}
@@ -45,14 +45,14 @@ class Worklist:
 
     def _order(self) -> None:
         """Rank all that can be reached from here, each behind those it reads from."""
-        last_first = _finished_last_first(self._world, self._waiting)
+        last_first = _finished_last_first(self._catalog, self._waiting)
         self._ranks = {key: rank for rank, key in enumerate(last_first)}
         self._heap = [(self._ranks[key], number, key) for key, number in self._waiting.items()]
         heapq.heapify(self._heap)
 
 
 def _finished_last_first(
-    world: SimulationCatalog, starts: Iterable[ProcessKey]
+    catalog: SimulationCatalog, starts: Iterable[ProcessKey]
 ) -> list[ProcessKey]:
     """Walk downstream depth-first.
 
@@ -64,13 +64,13 @@ def _finished_last_first(
         if start in seen:
             continue
         seen.add(start)
-        path = [(start, iter(world.readers_after(start)))]
+        path = [(start, iter(catalog.readers_after(start)))]
         while path:
             key, following = path[-1]
             for reader in following:
                 if reader not in seen:
                     seen.add(reader)
-                    path.append((reader, iter(world.readers_after(reader))))
+                    path.append((reader, iter(catalog.readers_after(reader))))
                     break
             else:
                 finished.append(key)

@@ -259,15 +259,15 @@ class _Outside:
         self._view = view
         self._own = own
         cache = CatalogCache(ScriptCache())
-        self._world = SimulationCatalog(view.graph, view.reader, cache)
+        self._catalog = SimulationCatalog(view.graph, view.reader, cache)
         self.nodes: set[int] = set()
 
     def add(self, names: Iterable[str]) -> None:
         """Add all datasets with these short names, their readers downstream and their writers."""
         todo = [
-            self._world.canonical(number)
+            self._catalog.canonical(number)
             for name in names
-            for number, node in self._world.nodes_named(name).items()
+            for number, node in self._catalog.nodes_named(name).items()
             if isinstance(node, DatasetId)
         ]
         seen = set(todo)
@@ -276,7 +276,7 @@ class _Outside:
         while todo:
             node = todo.pop()
             self._add_dataset(node)
-            for key in self._world.consumers(node):
+            for key in self._catalog.consumers(node):
                 for output in self._add_reader(key):
                     if output not in seen:
                         seen.add(output)
@@ -291,7 +291,7 @@ class _Outside:
             if self._own.has(key.job):
                 return ()
             self.nodes.add(key.job)
-        process = self._world.process(key)
+        process = self._catalog.process(key)
         for node in process.inputs:
             self._add_writers(node, set())
         for node in (*process.inputs, *process.outputs):
@@ -303,13 +303,13 @@ class _Outside:
         if node in seen:
             return
         seen.add(node)
-        for key in self._world.writers(node):
+        for key in self._catalog.writers(node):
             if not isinstance(key, JobKey) or self._own.has(key.job):
                 continue
             self.nodes.add(key.job)
-            process = self._world.process(key)
+            process = self._catalog.process(key)
             for dataset in (*process.inputs, *process.outputs):
                 self._add_dataset(dataset)
-            if self._world.fields(node) is None:
+            if self._catalog.fields(node) is None:
                 for dataset in process.inputs:
                     self._add_writers(dataset, seen)

@@ -171,8 +171,8 @@ def test_an_edge_is_not_stale_as_of_a_time_when_it_was_fresh(lineage):
 
 def test_an_edge_that_no_job_carries_is_not_aged_by_others_of_its_kind(lineage):
     for day, (source, target) in ((1, "ab"), (90, "cd")):
-        told = {"inputs": feeds(target, source)["inputs"]}
-        lineage.ingest([dataset_event(target, day=day, lineage=told)])
+        reported = {"inputs": feeds(target, source)["inputs"]}
+        lineage.ingest([dataset_event(target, day=day, lineage=reported)])
     assert [edge.status for edge in lineage.trace("a").edges] == ["active"]
     assert lineage.trace("a").complete
 
@@ -189,7 +189,7 @@ def test_a_parent_that_only_runs_others_does_not_age_its_own_edges(lineage):
     assert lineage.trace("a").complete
 
 
-# Columns whose lineage no one has told
+# Columns whose lineage no event contains
 
 
 def unknown_columns(answer):
@@ -239,10 +239,10 @@ def test_a_job_that_feeds_a_dataset_from_elsewhere_is_no_blind_spot(lineage):
 
 
 def test_column_lineage_told_under_another_name_is_known(lineage):
-    told = dataset(
+    reported = dataset(
         "path", symlinks=symlinks("x"), columnLineage=column_lineage(id=[copied("a.id")])
     )
-    lineage.ingest([run_event("j", [], [told]), run_event("j", [], ["x"], day=2)])
+    lineage.ingest([run_event("j", [], [reported]), run_event("j", [], ["x"], day=2)])
     assert lineage.trace("x.id", "upstream").complete
 
 
@@ -254,8 +254,8 @@ def test_column_lineage_a_dataset_tells_of_itself_is_known_of_its_writers_too(li
 
 
 def test_column_lineage_told_later_was_unknown_before(lineage):
-    told = dataset("x", columnLineage=column_lineage(id=[copied("a.id")]))
-    lineage.ingest([run_event("j", ["a"], ["x"], day=1), run_event("j", ["a"], [told], day=5)])
+    reported = dataset("x", columnLineage=column_lineage(id=[copied("a.id")]))
+    lineage.ingest([run_event("j", ["a"], ["x"], day=1), run_event("j", ["a"], [reported], day=5)])
     assert lineage.trace("a.id").complete
     answer = lineage.trace("a.id", as_of=moment(3))
     assert (len(answer.nodes), len(unknown_columns(answer))) == (1, 1)
@@ -273,11 +273,11 @@ def test_many_blind_spots_of_a_kind_are_summed_up(lineage):
 
 
 def test_several_runs_that_say_the_same_of_two_columns_make_one_edge(lineage):
-    def told(day, *more):
+    def reported(day, *more):
         facet = column_lineage(id=[copied("a.id")], **{field: [copied("a.id")] for field in more})
         return run_event("j", [], [dataset("x", columnLineage=facet)], day=day, run=f"run-{day}")
 
-    lineage.ingest([told(3), told(1, "old"), told(9, "new")])
+    lineage.ingest([reported(3), reported(1, "old"), reported(9, "new")])
     edges = [edge for edge in lineage.trace("a.id").edges if edge.target == "column:db:x:id"]
     assert [(edge.first_seen[:10], edge.last_seen[:10]) for edge in edges] == [
         ("2026-01-01", "2026-01-09")
@@ -285,23 +285,23 @@ def test_several_runs_that_say_the_same_of_two_columns_make_one_edge(lineage):
 
 
 def test_what_the_last_run_said_of_two_columns_describes_their_edge(lineage):
-    def told(day, description, masking):
+    def reported(day, description, masking):
         how = {"type": "DIRECT", "subtype": "TRANSFORMATION", "description": description}
         source = copied("a.id") | {"transformations": [{**how, "masking": masking}]}
         return run_event(
             "j", [], [dataset("x", columnLineage=column_lineage(id=[source]))], day=day
         )
 
-    lineage.ingest([told(2, "sha256", True), told(1, "upper", False)])
+    lineage.ingest([reported(2, "sha256", True), reported(1, "upper", False)])
     (edge,) = lineage.trace("a.id").edges
     assert (edge.description, edge.masking, edge.subtype) == ("sha256", True, "TRANSFORMATION")
 
 
 def test_a_column_edge_its_job_no_longer_shows_is_stale(lineage):
-    def told(day, **fields):
+    def reported(day, **fields):
         return run_event("j", [], [dataset("x", columnLineage=column_lineage(**fields))], day=day)
 
-    lineage.ingest([told(1, id=[copied("a.old")]), told(60, id=[copied("a.new")])])
+    lineage.ingest([reported(1, id=[copied("a.old")]), reported(60, id=[copied("a.new")])])
     assert [edge.status for edge in lineage.trace("a.old").edges] == ["stale"]
     assert spots(lineage.trace("a.old")) == [("stale_edge", "column:db:a:old")]
     assert lineage.trace("a.new").complete

@@ -65,9 +65,9 @@ class CodeEdits(NamedTuple):
     unread: list[Unread]
 
 
-def compare_code(base: ScanResult, head: ScanResult, world: SimulationCatalog) -> CodeEdits:
+def compare_code(base: ScanResult, head: ScanResult, catalog: SimulationCatalog) -> CodeEdits:
     """Compare what the scanner read in the edited files of two commits."""
-    comparing = _Comparing(base, head, world)
+    comparing = _Comparing(base, head, catalog)
     for job in base.jobs:
         comparing.compare(job)
     comparing.note_unread()
@@ -86,19 +86,19 @@ def list_edited_jobs(base: ScanResult, head: ScanResult) -> list[CodeJob]:
 
 
 class _Comparing:
-    def __init__(self, base: ScanResult, head: ScanResult, world: SimulationCatalog) -> None:
+    def __init__(self, base: ScanResult, head: ScanResult, catalog: SimulationCatalog) -> None:
         self._base = base
         self._head = head
-        self._world = world
+        self._catalog = catalog
         self._now = {job.id: job for job in head.jobs}
         self._known = {job.id for job in base.jobs}
-        self._edited = {p.key for job in base.jobs if (p := find_job(job, world)) is not None}
+        self._edited = {p.key for job in base.jobs if (p := find_job(job, catalog)) is not None}
         self.found = CodeEdits([], {}, [], [])
 
     def compare(self, job: CodeJob) -> None:
         """Find the changes of one job and of the datasets that it writes."""
         now = self._now.get(job.id) or self._heir(job)
-        process = find_job(job, self._world)
+        process = find_job(job, self._catalog)
         if now is not None and is_same_work(job, now):
             return
         if process is not None and self._is_query(job, now, process):
@@ -134,17 +134,17 @@ class _Comparing:
     # What it fills
 
     def _compare_output(self, job: CodeJob, now: CodeJob | None, dataset: DatasetId) -> None:
-        node = self._world.find_dataset(dataset)
+        node = self._catalog.find_dataset(dataset)
         if node is None:
             return  # an unknown dataset has no known consumers
-        name = self._world.dataset(node).id.name
+        name = self._catalog.dataset(node).id.name
         writer = self._writer_of(dataset, now)
         if writer is not None:
             difference = compare_definitions(
                 write_definition(job, dataset), write_definition(writer, dataset)
             )
             self._propose(node, self._as_changes(name, node, difference))
-        elif any(key not in self._edited for key in self._world.writers(node)):
+        elif any(key not in self._edited for key in self._catalog.writers(node)):
             self._propose(node, [LogicChange(dataset=name)])
         else:
             self._propose(node, [TableDrop(dataset=name)])
@@ -158,7 +158,7 @@ class _Comparing:
 
     def _as_changes(self, name: str, node: int, found: DatasetDifference) -> Iterator[Change]:
         """Yield the changes of columns that consumers can use."""
-        known = {column.casefold() for column in self._world.known_columns(node)}
+        known = {column.casefold() for column in self._catalog.known_columns(node)}
 
         def is_known(column: str) -> bool:
             return not known or column.casefold() in known
@@ -182,14 +182,14 @@ class _Comparing:
         """The columns that a property file lists for a table without a writer are its schema."""
         after = declared_columns(now)
         for dataset, columns in declared_columns(job).items():
-            node = self._world.find_dataset(dataset)
-            if node is None or dataset not in after or self._world.writers(node):
+            node = self._catalog.find_dataset(dataset)
+            if node is None or dataset not in after or self._catalog.writers(node):
                 continue  # a table that is no longer listed may still exist
             gone, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
             renamed = dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
             lost = [] if renamed else gone
             difference = DatasetDifference(lost, renamed, [] if renamed else new, [], rows=False)
-            name = self._world.dataset(node).id.name
+            name = self._catalog.dataset(node).id.name
             self._propose(node, self._as_changes(name, node, difference))
 
     # Who it is
@@ -208,14 +208,14 @@ class _Comparing:
         )
 
     def _nodes(self, datasets: Iterable[DatasetId]) -> tuple[int, ...]:
-        found = (self._world.find_dataset(dataset) for dataset in datasets)
+        found = (self._catalog.find_dataset(dataset) for dataset in datasets)
         return tuple(dict.fromkeys(node for node in found if node is not None))
 
     def _derives(self, job: CodeJob) -> dict[int, list[JobColumnEdge]]:
         found: dict[int, list[JobColumnEdge]] = {}
         for edge in job.edges:
-            source = self._world.find_dataset(edge.source)
-            target = self._world.find_dataset(edge.target)
+            source = self._catalog.find_dataset(edge.source)
+            target = self._catalog.find_dataset(edge.target)
             if source is not None and target is not None:
                 made = JobColumnEdge(
                     edge.source_field,
@@ -253,11 +253,11 @@ def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(one) if name.casefold() not in there]
 
 
-def find_job(job: CodeJob, world: SimulationCatalog) -> Job | None:
+def find_job(job: CodeJob, catalog: SimulationCatalog) -> Job | None:
     """Return the job of the catalog whose code a job was read from."""
     candidates = [
-        (node, world.job(number))
-        for number, node in world.nodes_named(short_name(job.id.name)).items()
+        (node, catalog.job(number))
+        for number, node in catalog.nodes_named(short_name(job.id.name)).items()
         if isinstance(node, JobId)
     ]
     exact = [process for node, process in candidates if node == job.id]

@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     from downriver.openlineage.facets.custom import BuildFacet
 
 
-def compare_seed(pair: FilePair, world: SimulationCatalog) -> Iterator[ResolvedChange]:
+def compare_seed(pair: FilePair, catalog: SimulationCatalog) -> Iterator[ResolvedChange]:
     """Yield the changes of an edited seed; a new one has no consumers."""
-    nodes = world.nodes_named(PurePosixPath(pair.path).stem)
-    for node in {world.canonical(n) for n, name in nodes.items() if isinstance(name, DatasetId)}:
+    nodes = catalog.nodes_named(PurePosixPath(pair.path).stem)
+    for node in {catalog.canonical(n) for n, name in nodes.items() if isinstance(name, DatasetId)}:
         if pair.base is not None:
-            known = {column.casefold() for column in world.known_columns(node)}
-            for change in _changes(world.dataset(node).id.name, pair, known):
+            known = {column.casefold() for column in catalog.known_columns(node)}
+            for change in _changes(catalog.dataset(node).id.name, pair, known):
                 yield ResolvedChange(change, node)
 
 
@@ -95,9 +95,9 @@ class ScriptEdit(NamedTuple):
     build: BuildFacet | None = None  # at head, where it is known
     is_indirect: bool = False  # its own file is not edited, but a macro or setting it uses
 
-    def reading(self, world: SimulationCatalog) -> BoundScript:
+    def reading(self, catalog: SimulationCatalog) -> BoundScript:
         """Return the meaning of the SQL before the edit."""
-        return BoundScript(self.process._replace(script=self.base), self.base, world)
+        return BoundScript(self.process._replace(script=self.base), self.base, catalog)
 
 
 class FileEdits(NamedTuple):
@@ -129,7 +129,9 @@ class FileEdits(NamedTuple):
         self.definitions.append(ddl.definitions)
 
 
-def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: EditedCode) -> FileEdits:
+def find_edits(
+    pairs: Iterable[FilePair], catalog: SimulationCatalog, code: EditedCode
+) -> FileEdits:
     """Match files with the jobs whose code they are. A new job has no consumers yet.
 
     SQL is compared query by query; `code` is what the scanner read in all other code.
@@ -138,24 +140,24 @@ def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: Edited
     pairs = list(pairs)
     edited = {pair.path for pair in pairs}
     for pair, old_path in _with_moves(code.queries):
-        process = next(_jobs(old_path, world), None)
+        process = next(_jobs(old_path, catalog), None)
         if process is not None:
             _take(pair, process, found, is_indirect=pair.path not in edited)
         else:
             _take_unknown(pair, found)
     for pair in pairs:
-        _take_other(pair, code, world, found)
+        _take_other(pair, code, catalog, found)
     found.changes.extend(compare_definitions(found.definitions))
-    _take_code(compare_code(code.base, code.head, world), found)
-    _take_settings(code, world, found)
-    _take_broken(code, world, found)
+    _take_code(compare_code(code.base, code.head, catalog), found)
+    _take_settings(code, catalog, found)
+    _take_broken(code, catalog, found)
     return found
 
 
-def _take_settings(code: EditedCode, world: SimulationCatalog, found: FileEdits) -> None:
+def _take_settings(code: EditedCode, catalog: SimulationCatalog, found: FileEdits) -> None:
     """Add how edited dbt settings build models, and what they change."""
     for path, build in code.settings.builds.items():
-        process = next(_jobs(path, world), None)
+        process = next(_jobs(path, catalog), None)
         if process is None or process.script is None:
             continue
         edit = found.by_process.get(process.key) or ScriptEdit(
@@ -163,19 +165,19 @@ def _take_settings(code: EditedCode, world: SimulationCatalog, found: FileEdits)
         )
         found.by_process[process.key] = edit._replace(build=build)
     for path, change in code.settings.changes:
-        for process in _jobs(path, world):
+        for process in _jobs(path, catalog):
             for node in process.outputs:
-                named = with_dataset(change, world.dataset(node).id.name)
+                named = with_dataset(change, catalog.dataset(node).id.name)
                 found.proposed.append(ResolvedChange(named, node))
     for dataset in code.definitions:
-        known = world.find_dataset(dataset)
+        known = catalog.find_dataset(dataset)
         if known is not None:
             found.proposed.append(ResolvedChange(LogicChange(dataset=dataset.name), known))
 
 
-def _take_broken(code: EditedCode, world: SimulationCatalog, found: FileEdits) -> None:
+def _take_broken(code: EditedCode, catalog: SimulationCatalog, found: FileEdits) -> None:
     for broken in code.broken:
-        process = next(_jobs(broken.path, world), None)
+        process = next(_jobs(broken.path, catalog), None)
         if process is not None and broken.certain:
             found.errors[process.key] = broken
         else:
@@ -266,10 +268,10 @@ _SQL_LIKE = (
 
 
 def _take_other(
-    pair: FilePair, code: EditedCode, world: SimulationCatalog, found: FileEdits
+    pair: FilePair, code: EditedCode, catalog: SimulationCatalog, found: FileEdits
 ) -> None:
     if pair.is_type(".csv"):
-        found.proposed.extend(compare_seed(pair, world))
+        found.proposed.extend(compare_seed(pair, catalog))
     elif pair in code.macros:
         found.unread.extend(
             msgspec.structs.replace(unread, reason=UnreadReason.TEMPLATE)
@@ -337,10 +339,10 @@ def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
     return {short_name(name) for name in names}
 
 
-def _jobs(path: str, world: SimulationCatalog) -> Iterator[Job]:
+def _jobs(path: str, catalog: SimulationCatalog) -> Iterator[Job]:
     candidates = [
-        world.job(number)
-        for number, node in world.nodes_named(PurePosixPath(path).stem).items()
+        catalog.job(number)
+        for number, node in catalog.nodes_named(PurePosixPath(path).stem).items()
         if isinstance(node, JobId)
     ]
     exact = [p for p in candidates if p.path and is_same_file(p.path, path)]

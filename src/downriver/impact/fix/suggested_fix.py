@@ -103,21 +103,21 @@ class Fix(MappingStruct, kw_only=True):
 
 
 def write_fix(
-    changes: Sequence[ResolvedChange], world: SimulationCatalog, code: SourceFiles
+    changes: Sequence[ResolvedChange], catalog: SimulationCatalog, code: SourceFiles
 ) -> Fix:
     """Return the patch for changes to these files."""
-    return _Fixing(changes, world, code).fix()
+    return _Fixing(changes, catalog, code).fix()
 
 
 class _Fixing:
     def __init__(
-        self, changes: Sequence[ResolvedChange], world: SimulationCatalog, code: SourceFiles
+        self, changes: Sequence[ResolvedChange], catalog: SimulationCatalog, code: SourceFiles
     ) -> None:
         self._changes = changes
-        self._world = world
+        self._catalog = catalog
         self._code = code
         self._absent: set[str] = set()
-        self._before = propagate_changes(changes, world)
+        self._before = propagate_changes(changes, catalog)
         self._edits: dict[JobKey, ScriptEdit] = {}
         self._lost: dict[str, str] = {}  # consumer -> why it cannot be patched
 
@@ -159,7 +159,7 @@ class _Fixing:
         for _ in range(_ROUNDS):
             if not self._patch_round(found):
                 break
-            found = propagate_changes(self._changes, self._world, self._edits)
+            found = propagate_changes(self._changes, self._catalog, self._edits)
         return found
 
     def _patch_round(self, impact: Impact) -> bool:
@@ -195,7 +195,7 @@ class _Fixing:
     def _replacements(self, edit: ScriptEdit) -> Iterator[TextEdit]:
         deltas = self._deltas()
         process = edit.process._replace(script=edit.head)
-        tables = BoundTables(process, self._world, deltas)
+        tables = BoundTables(process, self._catalog, deltas)
         reading = edit.head.read(tables)
         for problem in reading.problems():
             renamed = self._renamed(problem.name, process, deltas)
@@ -219,7 +219,7 @@ class _Fixing:
         script = process.script
         if script is None:
             return
-        reading = BoundScript(process, script, self._world)
+        reading = BoundScript(process, script, self._catalog)
         for node in process.inputs:
             delta = self._proposed.get(node)
             for column in delta.columns(DeltaKind.RETYPED) if delta is not None else ():
@@ -233,22 +233,22 @@ class _Fixing:
                         yield from cast_edits(script, lookup.node, old)
 
     def _old_type(self, node: int, column: str) -> str:
-        types = {field.name.casefold(): field.type for field in self._world.fields(node) or ()}
+        types = {field.name.casefold(): field.type for field in self._catalog.fields(node) or ()}
         return types.get(column, "")
 
     @property
     def _proposed(self) -> dict[int, Delta]:
-        return initial_deltas(self._changes, self._world).deltas
+        return initial_deltas(self._changes, self._catalog).deltas
 
     def _deltas(self) -> dict[int, Delta]:
         """Return the state of every dataset, with the patches made so far."""
-        return Propagation(self._changes, self._world, self._edits).deltas
+        return Propagation(self._changes, self._catalog, self._edits).deltas
 
     def _job_of(self, effect: Effect) -> Job | None:
-        return self._world.find_job(effect.consumer)
+        return self._catalog.find_job(effect.consumer)
 
     def _consumer(self, process: Job) -> str:
-        return self._world.shown_as(process)
+        return self._catalog.shown_as(process)
 
     # Other files
 
@@ -281,7 +281,7 @@ class _Fixing:
         for change in self._changes:
             if not isinstance(change.change, ColumnRename):
                 continue
-            table = self._world.dataset(change.node).id.name.rpartition(".")[2]
+            table = self._catalog.dataset(change.node).id.name.rpartition(".")[2]
             for path in self._code.list_yaml():
                 before = self._code.read(path) or ""
                 after = patch_yaml(before, table, change.change.column, change.change.to)
@@ -296,7 +296,7 @@ class _Fixing:
         for change in self._changes:
             if not isinstance(change.change, ColumnRename | ColumnDrop):
                 continue
-            dataset = self._world.dataset(change.node).id
+            dataset = self._catalog.dataset(change.node).id
             table = dataset.name
             short = table.rpartition(".")[2]
             parts: SentenceParts = [f"names {change.change.column} of ", EntityMention.of(dataset)]

@@ -238,113 +238,113 @@ class InitialDeltas(NamedTuple):
     blind_spots: list[BlindSpot]
 
 
-def initial_deltas(changes: Sequence[ResolvedChange], world: SimulationCatalog) -> InitialDeltas:
+def initial_deltas(changes: Sequence[ResolvedChange], catalog: SimulationCatalog) -> InitialDeltas:
     """Return the delta of each changed dataset. An unknown column is an error."""
     deltas: dict[int, Delta] = {}
     spots: list[BlindSpot] = []
     for change, node in changes:
-        before = world.fields(node)
+        before = catalog.fields(node)
         if before is None and not isinstance(change, (TableDrop, TableRename)):
-            spots.append(_unknown_schema(world, node))
-        _apply(change, node, deltas.setdefault(node, Delta()), world)
+            spots.append(_unknown_schema(catalog, node))
+        _apply(change, node, deltas.setdefault(node, Delta()), catalog)
     return InitialDeltas(deltas, list({spot.entity: spot for spot in spots}.values()))
 
 
-def _unknown_schema(world: SimulationCatalog, node: int) -> BlindSpot:
+def _unknown_schema(catalog: SimulationCatalog, node: int) -> BlindSpot:
     return BlindSpot(
         kind="no_schema",
-        entity=str(world.dataset(node).id),
+        entity=str(catalog.dataset(node).id),
         message="schema unknown: no event contained a schema facet",
     )
 
 
-def _apply(change: Change, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    dataset = world.dataset(node).id
+def _apply(change: Change, node: int, delta: Delta, catalog: SimulationCatalog) -> None:
+    dataset = catalog.dataset(node).id
     match change:
         case ColumnRename():
-            _check_free(change.to, node, delta, world)
-            column = _existing(change.column, node, world)
+            _check_free(change.to, node, delta, catalog)
+            column = _existing(change.column, node, catalog)
             delta.put(
                 column, DeltaKind.RENAMED, ColumnDelta(change.to, (ColumnId(dataset, column),))
             )
         case ColumnDrop():
-            column = _existing(change.column, node, world)
+            column = _existing(change.column, node, catalog)
             delta.put(column, DeltaKind.LOST, ColumnDelta("", (ColumnId(dataset, column),)))
         case ColumnAdd():
-            _add(change, node, delta, world)
+            _add(change, node, delta, catalog)
         case TypeChange():
-            column = _existing(change.column, node, world)
-            old = change.old or _type_of(column, node, world)
+            column = _existing(change.column, node, catalog)
+            old = change.old or _type_of(column, node, catalog)
             if not old or compare_types(old, change.to) != "same":
                 delta.put(
                     column, DeltaKind.RETYPED, ColumnDelta(change.to, (ColumnId(dataset, column),))
                 )
         case NullabilityChange():
-            column = _existing(change.column, node, world)
+            column = _existing(change.column, node, catalog)
             kind = DeltaKind.NULLABLE if change.nullable else DeltaKind.REQUIRED
             delta.put(column, kind, ColumnDelta("", (ColumnId(dataset, column),)))
         case TableRename() | TableDrop():
             delta.gone = (dataset,)
         case Deprecation():
-            _deprecate(change, node, delta, world)
+            _deprecate(change, node, delta, catalog)
         case LogicChange():
-            _recompute(change, node, delta, world)
+            _recompute(change, node, delta, catalog)
         case SchemaChange():
             delta.may = (dataset,)
         case _:
             assert_never(change)
 
 
-def _add(change: ColumnAdd, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    _check_free(change.column, node, delta, world)
-    trail = (ColumnId(world.dataset(node).id, change.column),)
+def _add(change: ColumnAdd, node: int, delta: Delta, catalog: SimulationCatalog) -> None:
+    _check_free(change.column, node, delta, catalog)
+    trail = (ColumnId(catalog.dataset(node).id, change.column),)
     delta.put(change.column, DeltaKind.ADDED, ColumnDelta(change.data_type, trail))
     if change.required:
         delta.put(change.column, DeltaKind.REQUIRED, ColumnDelta("", trail))
 
 
-def _recompute(change: LogicChange, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    dataset = world.dataset(node).id
+def _recompute(change: LogicChange, node: int, delta: Delta, catalog: SimulationCatalog) -> None:
+    dataset = catalog.dataset(node).id
     for given in change.columns:
-        column = _existing(given, node, world)
+        column = _existing(given, node, catalog)
         delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (ColumnId(dataset, column),)))
     if not change.columns:
         delta.rows = (dataset,)
 
 
-def _deprecate(change: Deprecation, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    dataset = world.dataset(node).id
+def _deprecate(change: Deprecation, node: int, delta: Delta, catalog: SimulationCatalog) -> None:
+    dataset = catalog.dataset(node).id
     if change.column:
-        column = _existing(change.column, node, world)
+        column = _existing(change.column, node, catalog)
         delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (ColumnId(dataset, column),)))
     else:
         delta.deprecated = (dataset,)
 
 
-def _type_of(column: str, node: int, world: SimulationCatalog) -> str:
-    types = {field.name.casefold(): field.type for field in world.fields(node) or ()}
+def _type_of(column: str, node: int, catalog: SimulationCatalog) -> str:
+    types = {field.name.casefold(): field.type for field in catalog.fields(node) or ()}
     return types.get(column.casefold(), "")
 
 
-def _check_free(column: str, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    taken = {field.name.casefold() for field in world.fields(node) or ()}
+def _check_free(column: str, node: int, delta: Delta, catalog: SimulationCatalog) -> None:
+    taken = {field.name.casefold() for field in catalog.fields(node) or ()}
     taken -= delta.columns(DeltaKind.LOST, DeltaKind.RENAMED).keys()
     if column.casefold() in taken:
-        name = world.dataset(node).id.name
+        name = catalog.dataset(node).id.name
         raise InvalidRequestError("changes", f"{name} already has a column {column!r}")
 
 
-def _existing(column: str, node: int, world: SimulationCatalog) -> str:
+def _existing(column: str, node: int, catalog: SimulationCatalog) -> str:
     """Return a column in the spelling of the catalog.
 
     If the schema is known, it must contain the column.
     """
-    known = world.known_columns(node)
+    known = catalog.known_columns(node)
     for name in known:
         if name.casefold() == column.casefold():
             return name
     if known:
-        dataset = world.dataset(node).id.name
+        dataset = catalog.dataset(node).id.name
         near = difflib.get_close_matches(column, known, 3, 0.6)
         raise EntityNotFoundError(f"{dataset}.{column}", [f"{dataset}.{name}" for name in near])
     return column

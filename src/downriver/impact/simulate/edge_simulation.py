@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def simulate_reader(
-    process: Process, world: SimulationCatalog, deltas: Mapping[int, Delta]
+    process: Process, catalog: SimulationCatalog, deltas: Mapping[int, Delta]
 ) -> ProcessResult:
     """Return the effect on a process if only its edges or code references are known."""
-    weighing = _EdgeSimulation(process, world)
+    weighing = _EdgeSimulation(process, catalog)
     for node in process.inputs:
         delta = deltas.get(node)
         if delta is not None:
@@ -40,14 +40,14 @@ def simulate_reader(
 
 
 class _EdgeSimulation:
-    def __init__(self, process: Process, world: SimulationCatalog) -> None:
+    def __init__(self, process: Process, catalog: SimulationCatalog) -> None:
         self._process = process
-        self._world = world
+        self._catalog = catalog
         self.result = ProcessResult(basis="column_edges")
 
     def receive(self, node: int, delta: Delta) -> None:
         """Apply the delta of one input."""
-        use = _InputUse(self._process, self._world, node)
+        use = _InputUse(self._process, self._catalog, node)
         basis: Basis = "column_edges" if use.known else "table_edges"
         if delta.gone is not None:
             reason: Sentence = ("reads ", use.dataset, ", which no longer exists")
@@ -133,7 +133,7 @@ class _EdgeSimulation:
         if not derives.direct or derives.target == EVERY_FIELD:
             delta.rows = delta.rows if delta.rows is not None else trail
             return
-        step = self._world.column(derives.output, derives.target)
+        step = self._catalog.column(derives.output, derives.target)
         delta.put(derives.target, DeltaKind.CHANGED, ColumnDelta("", extend_trail(trail, step)))
 
     def _pass_on(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
@@ -141,7 +141,7 @@ class _EdgeSimulation:
         reason = ("copies every column of ", use.dataset)
         self.result.worsen(Outcome.CHANGES, reason, touch.trail)
         for output in use.copies:
-            step = self._world.column(output, column)
+            step = self._catalog.column(output, column)
             delta = self.result.output(output)
             delta.put(column, kind, ColumnDelta(touch.to, extend_trail(touch.trail, step)))
 
@@ -155,7 +155,7 @@ class _EdgeSimulation:
                 delta.may = delta.may if delta.may is not None else trail
         for derives in fed:
             if derives.direct and derives.target != EVERY_FIELD:
-                step = self._world.column(derives.output, derives.target)
+                step = self._catalog.column(derives.output, derives.target)
                 touch = ColumnDelta("", extend_trail(trail, step))
                 self.result.output(derives.output).put(derives.target, DeltaKind.UNAVAILABLE, touch)
 
@@ -176,10 +176,10 @@ _WORDS = {
 class _InputUse:
     """How a process uses one input."""
 
-    def __init__(self, process: Process, world: SimulationCatalog, node: int) -> None:
+    def __init__(self, process: Process, catalog: SimulationCatalog, node: int) -> None:
         self._process = process
-        self._dataset = world.dataset(node)
-        self._derives = world.derives(process, node)
+        self._dataset = catalog.dataset(node)
+        self._derives = catalog.derives(process, node)
         code = process.code if isinstance(process, Job) else None
         self._references = [
             reference

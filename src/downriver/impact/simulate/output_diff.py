@@ -131,11 +131,11 @@ class ChangedDependencies:
     """Follows the dependencies of one process's SQL to the deltas of their columns."""
 
     def __init__(
-        self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]
+        self, reading: BoundScript, catalog: SimulationCatalog, deltas: Mapping[int, Delta]
     ) -> None:
         self._reading = reading
         self._process = reading.process
-        self._world = world
+        self._catalog = catalog
         self._deltas = deltas
 
     def new_name(self, table: TableName, column: str) -> str:
@@ -151,12 +151,12 @@ class ChangedDependencies:
         touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
         if touch is not None:
             return parse_type(touch.to)
-        types = {field.name.casefold(): field.type for field in self._world.fields(node) or ()}
+        types = {field.name.casefold(): field.type for field in self._catalog.fields(node) or ()}
         return parse_type(types.get(column.casefold(), ""))
 
     def output_id(self, node: int | None) -> NodeId:
         """Return the dataset of an output; the process, where the output is not stored."""
-        return self._process.id if node is None else self._world.dataset(node).id
+        return self._process.id if node is None else self._catalog.dataset(node).id
 
     def renamed_deps(self, deps: Deps) -> set[object]:
         """Return dependencies as they are after columns they begin at were renamed."""
@@ -215,7 +215,7 @@ class ChangedDependencies:
         if node is None:
             job = self._process.id
             return ColumnId(DatasetId(job.namespace, job.name), column)
-        return self._world.column(node, column)
+        return self._catalog.column(node, column)
 
 
 class OutputDifference(NamedTuple):

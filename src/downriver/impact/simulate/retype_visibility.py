@@ -64,11 +64,11 @@ class RetypeVisibility:
     """The effects of type changes on the columns and rows of one process's SQL."""
 
     def __init__(
-        self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]
+        self, reading: BoundScript, catalog: SimulationCatalog, deltas: Mapping[int, Delta]
     ) -> None:
         self._reading = reading
         self._names = reading.found.names
-        self._world = world
+        self._catalog = catalog
         self._deltas = deltas
         self._known: dict[Computation, ValueChange] = {}
 
@@ -105,7 +105,7 @@ class RetypeVisibility:
             touch = delta.find(column, DeltaKind.RETYPED)
             if touch is None:
                 continue
-            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+            types = {f.name.casefold(): f.type for f in self._catalog.fields(node) or ()}
             is_copied = kind == DependencyKind.IDENTITY
             yield _base_change(types.get(column.casefold(), ""), touch.to) if is_copied else OTHER
 

@@ -58,7 +58,7 @@ _WHY = {
 
 def simulate_script(
     reading: BoundScript,
-    world: SimulationCatalog,
+    catalog: SimulationCatalog,
     deltas: Mapping[int, Delta],
     head: JobScript | None = None,
     build: BuildFacet | None = None,
@@ -67,7 +67,7 @@ def simulate_script(
 
     `head` is the SQL it will have by then, and `build` how it is built then, where these change.
     """
-    return _Simulation(reading, world, deltas, head, build or reading.process.build).run()
+    return _Simulation(reading, catalog, deltas, head, build or reading.process.build).run()
 
 
 def _unknown_function(problem: SqlProblem) -> str:
@@ -80,20 +80,20 @@ class _Simulation:
     def __init__(
         self,
         reading: BoundScript,
-        world: SimulationCatalog,
+        catalog: SimulationCatalog,
         deltas: Mapping[int, Delta],
         head: JobScript | None,
         build: BuildFacet,
     ) -> None:
         self._reading = reading
-        self._world = world
+        self._catalog = catalog
         self._head = head
         self._build = build
         self._script = head or reading.script
         self._process = reading.process._replace(script=self._script)
         self._deltas = deltas
         self._result = ProcessResult()
-        self._influence = ChangedDependencies(reading, world, deltas)
+        self._influence = ChangedDependencies(reading, catalog, deltas)
 
     def run(self) -> ProcessResult:
         self._receive()
@@ -175,7 +175,7 @@ class _Simulation:
             delta = self._deltas.get(node)
             if delta is None:
                 continue
-            dataset = self._world.dataset(node).id
+            dataset = self._catalog.dataset(node).id
             if delta.may is not None:
                 self._result.worsen(
                     Outcome.MAY_FAIL,
@@ -191,7 +191,7 @@ class _Simulation:
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             if delta is not None and delta.stale is not None:
-                dataset = self._world.dataset(node).id
+                dataset = self._catalog.dataset(node).id
                 reason = ("reads ", dataset, ", which is no longer updated")
                 self._result.worsen(Outcome.NOT_REBUILT, reason, delta.stale)
 
@@ -241,7 +241,7 @@ class _Simulation:
 
     def _read_again(self) -> ScriptReading:
         before = self._reading.tables if self._head is None else None
-        tables = BoundTables(self._process, self._world, self._deltas, before)
+        tables = BoundTables(self._process, self._catalog, self._deltas, before)
         near = self._near()
         kinds = {kind for delta in near for _, kind in delta.touches}
         retyped = DeltaKind.RETYPED in kinds
@@ -279,9 +279,9 @@ class _Simulation:
             delta = self._deltas.get(node)
             if delta is not None and delta.gone is not None:
                 names += (
-                    [", ", self._world.dataset(node).id]
+                    [", ", self._catalog.dataset(node).id]
                     if names
-                    else [self._world.dataset(node).id]
+                    else [self._catalog.dataset(node).id]
                 )
         return tuple(names)
 
@@ -310,13 +310,13 @@ class _Simulation:
             if delta is None or delta.find(name, DeltaKind.RETYPED) is None:
                 continue
             if any(lookup.node is column for lookup in lookups):
-                dataset = str(self._world.dataset(node).id)
+                dataset = str(self._catalog.dataset(node).id)
                 yield locate_reference(self._process, column, dataset, name)
 
     def _dataset_of(self, column: str) -> str:
         for node, delta in self._deltas.items():
             if delta.find(column, *DeltaKind) is not None:
-                return str(self._world.dataset(node).id)
+                return str(self._catalog.dataset(node).id)
         return ""
 
     def _trail_of(self, problem: SqlProblem) -> Trail:
@@ -344,7 +344,7 @@ class _Simulation:
             delta = self._deltas.get(node)
             for column, touch in delta.columns(DeltaKind.UNAVAILABLE).items() if delta else ():
                 lookups = self._reading.lookups.get((node, column), ())
-                dataset = self._world.dataset(node).id
+                dataset = self._catalog.dataset(node).id
                 if lookups or node in self._reading.starred:
                     produced = ColumnId(dataset, column)
                     reason = ("reads ", produced, ", which its job no longer produces")
@@ -383,7 +383,7 @@ class _Simulation:
             self._deltas,
             self._head,
             self._build,
-            RetypeVisibility(self._reading, self._world, self._deltas),
+            RetypeVisibility(self._reading, self._catalog, self._deltas),
         )
         for node, delta, violations in comparison.differences(after):
             built = apply_build(self._build, delta)
@@ -425,7 +425,7 @@ class _Simulation:
             delta = self._deltas.get(node)
             if delta is None or delta.find(column, *VALUES) is None:
                 continue
-            dataset = str(self._world.dataset(node).id)
+            dataset = str(self._catalog.dataset(node).id)
             self._result.refer(
                 [locate_reference(self._process, found.node, dataset, column) for found in lookups]
             )

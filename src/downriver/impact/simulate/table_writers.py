@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def simulate_writer(
-    process: Process, world: SimulationCatalog, node: int, delta: Delta
+    process: Process, catalog: SimulationCatalog, node: int, delta: Delta
 ) -> ProcessResult | None:
     """Return the effect on a process that writes a changed dataset; None if it rebuilds it."""
-    reading = world.reading(process)
+    reading = catalog.reading(process)
     if reading is None or not reading.understood:
-        return _simulate_by_edges(process, world, node, delta)
+        return _simulate_by_edges(process, catalog, node, delta)
     outputs = [o for o in reading.found.outputs if reading.output_node(o) == node]
     if any(output.replaces or output.defines for output in outputs):
         return None  # this process makes the change
-    result = simulate_script(reading, world, {node: delta})
+    result = simulate_script(reading, catalog, {node: delta})
     if any(output.open for output in outputs):
-        _doubt(result, world.dataset(node).id, delta)
+        _doubt(result, catalog.dataset(node).id, delta)
     return result
 
 
@@ -42,15 +42,15 @@ def _doubt(result: ProcessResult, dataset: DatasetId, delta: Delta) -> None:
 
 
 def _simulate_by_edges(
-    process: Process, world: SimulationCatalog, node: int, delta: Delta
+    process: Process, catalog: SimulationCatalog, node: int, delta: Delta
 ) -> ProcessResult:
     """Return the effect on a process that writes a changed dataset."""
     result = ProcessResult(basis="column_edges")
-    dataset = world.dataset(node).id
+    dataset = catalog.dataset(node).id
     filled = {
         derives.target.casefold()
         for source in process.inputs
-        for derives in world.derives(process, source)
+        for derives in catalog.derives(process, source)
         if derives.output == node
     }
     basis: Basis = "column_edges" if filled else "table_edges"

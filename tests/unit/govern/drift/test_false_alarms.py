@@ -8,13 +8,13 @@ from bench.watch import measure, three_sigma
 
 @pytest.mark.slow
 def test_nearly_all_trouble_is_found_and_nearly_nothing_else() -> None:
-    score, world = measure(datasets=30, seed=11)
+    score, generated = measure(datasets=30, seed=11)
     recall = sum(score.found.values()) / sum(score.put.values())
-    false = 1000 * len(score.false) / world.checks
+    false = 1000 * len(score.false) / generated.checks
     assert recall >= 0.95, score.put - score.found
     assert false <= 1.0, [(f.entity, f.message) for f in score.false]
     assert len(score.put) == 10  # of every kind, some was put there
     assert max(score.delays) <= 3  # an edge has vanished once three runs went without it
-    theirs, wolf = three_sigma(world)
+    theirs, false_alarms = three_sigma(generated)
     assert score.found["row_count_shift"] >= theirs
-    assert sum(f.kind.value == "row_count_shift" for f in score.false) < wolf
+    assert sum(f.kind.value == "row_count_shift" for f in score.false) < false_alarms

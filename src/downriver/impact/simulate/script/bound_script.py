@@ -123,12 +123,12 @@ class BoundTables:
     def __init__(
         self,
         process: Job,
-        world: SimulationCatalog,
+        catalog: SimulationCatalog,
         deltas: Mapping[int, Delta],
         before: PresentTables | None = None,
     ) -> None:
         self._process = process
-        self._world = world
+        self._catalog = catalog
         self._deltas = deltas
         self._before = before
         self._nodes: dict[TableName, int | None] = {} if before is None else dict(before.nodes)
@@ -137,7 +137,7 @@ class BoundTables:
     def node(self, table: TableName) -> int | None:
         """Return the dataset a table is."""
         if table not in self._nodes:
-            self._nodes[table] = self._world.bind(self._process, table)
+            self._nodes[table] = self._catalog.bind(self._process, table)
         return self._nodes[table]
 
     def shape(self, table: TableName) -> TableShape:
@@ -154,7 +154,7 @@ class BoundTables:
         delta = self._deltas.get(node)
         if delta is None and self._before is not None and table in self._before.shapes:
             return self._before.shapes[table]
-        return shape_of(self._world.fields(node), delta)
+        return shape_of(self._catalog.fields(node), delta)
 
     def present(self) -> PresentTables:
         """Return the tables that were looked up so far."""
@@ -182,10 +182,10 @@ class BoundScript:
     It does not change after it was read, so that threads can share it.
     """
 
-    def __init__(self, process: Job, script: JobScript, world: SimulationCatalog) -> None:
+    def __init__(self, process: Job, script: JobScript, catalog: SimulationCatalog) -> None:
         self.process = process
         self.script = script
-        tables = BoundTables(process, world, {})
+        tables = BoundTables(process, catalog, {})
         self.found: ScriptReading = script.read(tables)
         self.lookups: dict[tuple[int, str], list[ColumnLookup]] = defaultdict(list)
         for lookup in self.found.names.lookups:
