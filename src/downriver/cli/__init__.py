@@ -17,7 +17,7 @@ def main() -> None:
 def run_here() -> None:
     """Run the command line in this process."""
     if sys.argv[1:] == ["--version"]:
-        from downriver import __version__  # before Typer is loaded: scripts ask this often
+        from downriver import __version__  # before Typer is loaded: scripts often run `--version`
 
         sys.stdout.write(f"downriver {__version__}\n")
         return

@@ -234,10 +234,11 @@ def _check_once(
     else:
         printer.print(done)
         _show_summary(done, open_findings, waiting)
+        names = DisplayNames((action.target for action in finished), full=printer.full_names)
         for action in finished:
             result = f": {action.result}" if action.state is not ActionState.DONE else ""
-            line = f"{action.state.value} {action.trigger} → {action.target}{result}"
-            out.print(escape(line))
+            started = escape(f"{action.state.value} {action.trigger}")
+            out.print(f"{started} → {names.label(action.target)}{escape(result)}")
     return int(any(finding.severity.rank >= fail_on.rank for finding in open_findings))
 
 
@@ -246,7 +247,7 @@ class _AlertPrinter:
 
     def __init__(self, *, as_json: bool, full_names: bool) -> None:
         self.as_json = as_json
-        self._full_names = full_names
+        self.full_names = full_names
 
     def print(self, done: MonitorRound) -> None:
         """Print the alerts of one check."""
@@ -262,7 +263,7 @@ class _AlertPrinter:
         findings = [alert.finding for alert in alerts]
         names = DisplayNames(
             (finding.entity for finding in findings),
-            full=self._full_names,
+            full=self.full_names,
             texts=(finding.message for finding in findings),
         )
         names.print_heading()

@@ -27,7 +27,7 @@ class Definition(Protocol):
 
 
 class Computation:
-    """How a value is made. Each one is a thing of its own, equal only to itself."""
+    """How a value is made. Each value is equal only to itself."""
 
     __slots__ = ()
 

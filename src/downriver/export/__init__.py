@@ -1,4 +1,4 @@
-"""A piece of the graph, written down in the formats of others."""
+"""Renders a part of the graph in the formats of other tools."""
 
 from downriver.export.cypher import CypherDriver, delete_nodes, push_cypher
 from downriver.export.formats import FORMATS, DerivedColumn, ExportedGraph, compare_traces, render

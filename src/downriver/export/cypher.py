@@ -168,7 +168,7 @@ class CypherDriver(Protocol):
 def push_cypher(
     piece: ExportedGraph, driver: CypherDriver, database: str | None = None
 ) -> tuple[int, int]:
-    """Write a piece into a graph database and return how many nodes and edges it has now."""
+    """Write a part of the graph into a graph database; return its numbers of nodes and edges."""
     trace = piece.trace
     where = {} if database is None else {"database_": database}
     for statement in constraints():
@@ -216,7 +216,7 @@ def push_cypher(
 
 
 def delete_nodes(ids: Iterable[str], driver: CypherDriver, database: str | None = None) -> None:
-    """Delete nodes that were exported before and are not shown any more."""
+    """Delete nodes that were exported before and are no longer shown."""
     where = {} if database is None else {"database_": database}
     rows = [{"id": name} for name in sorted(ids)]
     for label in ("Dataset", "Job"):

@@ -23,7 +23,7 @@ from downriver.model.ids import DatasetId
 def render_events(piece: ExportedGraph) -> str:
     """Return, one a line, the events that showed the edges first and last, as they were sent.
 
-    Another store that takes them in has these edges, with the same evidence.
+    Another store that ingests them has these edges, with the same evidence.
     """
     edges = piece.trace.edges
     digests = [digest for edge in edges for digest in (edge.first_event, edge.last_event)]
@@ -56,7 +56,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_cell(value: object) -> str:
-    """Return a value as text that no spreadsheet takes for a formula."""
+    """Return a value as text that spreadsheets do not read as a formula."""
     if isinstance(value, bool):
         return "true" if value else "false"
     text = "" if value is None else str(value)
@@ -82,7 +82,7 @@ FORMATS: dict[str, Callable[[ExportedGraph], str]] = {
 
 
 def render(piece: ExportedGraph, output_format: str) -> str:
-    """Return a piece of the graph in a format; an unknown one is an error that lists them."""
+    """Return a part of the graph in a format. An error lists all formats."""
     renderer = FORMATS.get(output_format.strip().lower())
     if renderer is None:
         wanted = ", ".join(FORMATS)

@@ -20,7 +20,7 @@ GZIP = b"\x1f\x8b"
 
 
 class EventRecord(NamedTuple):
-    """An event at a place in a file, or the problem that there is.
+    """An event at a place in a file, or the reason why it cannot be read.
 
     `offset` is the byte in the decompressed stream where its line or document begins; `position` is
     its index among the events of that line or document.

@@ -213,7 +213,7 @@ def folder_of(dataset: DatasetId) -> DatasetId | None:
 
 
 class NameDifference(Enum):
-    """In what two names differ that may be one dataset; the smallest difference first."""
+    """How two names differ that may be one dataset; the smallest difference first."""
 
     SPELLING = "spelling"
     CASE = "letter case"
@@ -223,7 +223,7 @@ class NameDifference(Enum):
 
 
 def compare_names(one: DatasetId, other: DatasetId) -> NameDifference | None:
-    """Return in what two names differ; None if they cannot be one dataset."""
+    """Return how two names differ; None if they cannot be one dataset."""
     forms = normal_form(one), normal_form(other)
     if forms[0] == forms[1]:
         return NameDifference.SPELLING

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Status(msgspec.Struct, kw_only=True):
-    """What a store holds and where it stands."""
+    """The location of a store, and the size of its content."""
 
     store: str
     counts: CatalogCounts
@@ -114,7 +114,7 @@ class AdminApi:
         return self._session.store.add_key(name, parse_role(role), tuple(namespaces), expires_at)
 
     def revoke_key(self, name: str) -> None:
-        """Make an API key worthless from now on."""
+        """Revoke an API key."""
         self._session.store.revoke_key(name)
 
     def list_keys(self) -> list[ApiKey]:
@@ -132,7 +132,7 @@ class AdminApi:
             return reader.keys.find(key_digest(key))
 
     def record(self, acts: Sequence[AuditAct]) -> None:
-        """Add acts to the audit log."""
+        """Add actions to the audit log."""
         self._session.store.record(acts)
 
     def audit_log(self, wanted: AuditFilter) -> list[AuditEntry]:

@@ -203,7 +203,7 @@ class EntityApi:
         return ordered[:limit]
 
     def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
-        """Answer from which columns a column is made, one answer for each job that makes it."""
+        """Return the columns that a column derives from, one entry for each job that writes it."""
         with self._session.reading() as view:
             found = self._session.resolve_column(dataset, column, view)
             answer = trace(

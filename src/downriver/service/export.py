@@ -1,4 +1,4 @@
-"""Pieces of the graph, written down for others."""
+"""Exports parts of the graph for other tools."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ExportApi:
             return self.marked(found, view)
 
     def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
-        """Write a piece of the graph into a Neo4j database; return how many nodes it has."""
+        """Write a part of the graph into a Neo4j database; return how many nodes it has."""
         return push_cypher(self.piece(found), driver, database)[0]
 
     def sync_to(self, target: str) -> GraphSync:

@@ -53,13 +53,13 @@ _MOST_POINTS = 200
 
 
 class GovernApi:
-    """How the graph is doing: KPIs, incidents, tags, findings."""
+    """The state of the graph: KPIs, incidents, tags, findings."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
     def kpis(self) -> Kpis:
-        """Return the figures of the whole graph: coverage, blast radius, failures and the like."""
+        """Return the KPIs of the whole graph: coverage, blast radius, failures and more."""
         with self._session.reading() as view:
             around = self._around(view)
             inputs = kpis.KpiInputs(
@@ -117,7 +117,7 @@ class GovernApi:
             return incidents.report_incident(found, scene)
 
     def tag_reach(self, tag: str) -> TagReach:
-        """Return where a tag such as `pii` was set, and where data took it."""
+        """Return where a tag such as `pii` was set, and the columns that it reaches."""
         if not tag.strip():
             raise InvalidRequestError("tag", "empty")
         with self._session.reading() as view:

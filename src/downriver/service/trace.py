@@ -1,4 +1,4 @@
-"""Lineage out: traces, paths and trees."""
+"""Answers about lineage: traces, paths and trees."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TraceApi:
             return trace(view.graph, view.reader, found, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
-        """Answer by which routes data gets from one entity to another, shortest first."""
+        """Return the paths of data from one entity to another, shortest first."""
         question = parse_question(Direction.DOWNSTREAM, None, None, limit)
         with self._session.reading() as view:
             start, end = self._session.resolve(source, view), self._session.resolve(target, view)
@@ -63,7 +63,7 @@ class TraceApi:
     def asset_tree(
         self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
     ) -> AssetTree:
-        """Answer with the assets below and above one, nested."""
+        """Return the assets downstream and upstream of one, as a tree."""
         question = parse_question(direction, depth, None, DEFAULT_LIMIT, statements=False)
         with self._session.reading() as view:
             identities = view.graph.nodes.identities

@@ -17,7 +17,7 @@ ColumnsByDataset: TypeAlias = dict[Owner, list[TraceNode]]
 
 
 class DrawnLine(NamedTuple):
-    """A line between two nodes: all edges with the same look, with their labels and evidence."""
+    """A line between two nodes: all edges with the same style, with their labels and evidence."""
 
     source: str
     target: str
@@ -73,7 +73,7 @@ class Drawing(NamedTuple):
 
 
 def _unlisted(node_id: str) -> TraceNode:
-    """Stand in for an end that the trace does not list: an edge is never dropped for it."""
+    """Return a node for the end of an edge that the trace does not list, so that it is drawn."""
     prefix, _, name = node_id.partition(":")
     kind: NodeKind = "job" if prefix == "job" else "dataset"
     return TraceNode(id=node_id, kind=kind, namespace="", name=name or node_id, depth=0)

@@ -55,7 +55,7 @@ class Link(NamedTuple):
 def lay_out(node_ids: Sequence[str], edges: Sequence[Edge]) -> Layout:
     """Place nodes in layers so that edges point to later layers, except one edge in each cycle.
 
-    Every edge must join two of `node_ids`. An edge from a node to itself takes no part.
+    Every edge must join two of `node_ids`. An edge from a node to itself is ignored.
     """
     names = sorted(set(node_ids))
     index = {name: number for number, name in enumerate(names)}
@@ -85,7 +85,7 @@ class _Walk(NamedTuple):
 
 
 def _walk(count: int, arcs: list[_Arc]) -> _Walk:
-    """Walk the graph from its sources. An explicit stack: lineage chains outgrow Python's."""
+    """Walk the graph from its sources, with a stack: long chains exceed the recursion limit."""
     following: list[list[int]] = [[] for _ in range(count)]
     for source, target in arcs:
         following[source].append(target)
@@ -158,7 +158,7 @@ class _Ranks:
         for source, target in sorted(forward, key=lambda arc: layers[arc[1]] - layers[arc[0]]):
             crossed = range(layers[source] + 1, layers[target])
             room -= len(crossed)
-            # Lanes would otherwise grow with nodes times edges; the longest edges do without.
+            # Lanes would otherwise grow with nodes times edges, so the longest edges have none.
             if room < 0:
                 break
             lane = list(range(len(layers), len(layers) + len(crossed)))
@@ -172,7 +172,7 @@ class _Ranks:
         return cls(rows, steps, lanes)
 
     def uncross(self) -> list[Slot]:
-        """Sweep to and fro, ordering each layer by the one before; return the best order seen."""
+        """Order each layer by the one before, forwards and backwards; return the best order."""
         best, fewest, patience = [row.copy() for row in self.rows], self._crossings(), _PATIENCE
         for _ in range(_ROUNDS):
             if not fewest or not patience:

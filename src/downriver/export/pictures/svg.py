@@ -37,7 +37,7 @@ _LAYER_GAPS = (76.0, 200.0)
 
 
 class SvgLayout:
-    """The cards of a drawing in their places, and the ways of the lines between them."""
+    """The cards of a drawing in their places, and the paths of the lines between them."""
 
     def __init__(self, sketch: Drawing) -> None:
         self.lines = sketch.lines
@@ -88,7 +88,7 @@ class SvgLayout:
         return {line: number for lines in sharing.values() for number, line in enumerate(lines)}
 
     def _fan_out(self) -> dict[DrawnLine, float]:
-        """Part lines that join the same two nodes, and lines that go back from all others."""
+        """Separate lines that join the same two nodes, and backward lines from all others."""
         pairs: defaultdict[frozenset[str], list[DrawnLine]] = defaultdict(list)
         for line in self.lines:
             pairs[frozenset((line.source, line.target))].append(line)
@@ -288,7 +288,7 @@ def _description(sketch: Drawing) -> str:
 
 
 def _lines(board: SvgLayout, prefix: str) -> Iterator[str]:
-    """Draw all lines, then all labels, so that no line strikes a label out."""
+    """Draw all lines, then all labels, so that no line crosses a label."""
     leaving = Counter(line.source for line in board.lines)
     entering = Counter(line.target for line in board.lines)
     for line in board.lines:

@@ -33,7 +33,7 @@ def xml_lines(*lines: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a coordinate to a tenth, without idle zeros."""
+    """Write a coordinate to a tenth, without trailing zeros."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -197,7 +197,7 @@ _LABEL_PLACES = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 def render_tip(prefix: str, suffix: str) -> str:
-    """Define the arrowhead that lines of one look end in."""
+    """Define the arrowhead of the lines of one style."""
     return (
         f'<marker id="{prefix}-tip{suffix}" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8"'
         f' markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
@@ -262,11 +262,11 @@ def _label_points(way: list[Point], lean: int, width: float) -> list[Point]:
 
 
 class EdgeLabels:
-    """Words beside the lines, each where it hides no other if there is such a place."""
+    """Labels beside the lines, placed so that they do not overlap where that is possible."""
 
     def __init__(self) -> None:
         self.drawn: list[str] = []
-        # By patch of paper: comparing each label with all others would be quadratic.
+        # By area: comparing each label with all others would be quadratic.
         self._taken: defaultdict[tuple[int, int], list[tuple[float, float, float]]]
         self._taken = defaultdict(list)
 
@@ -286,7 +286,7 @@ class EdgeLabels:
         return int(x // (_LABEL_CELLS * _LABEL_CELL + 4)), int(y // _LABEL_HEIGHT)
 
     def _overlap(self, point: Point, width: float) -> float:
-        """Measure how much a label here would hide of the others."""
+        """Return the area of other labels that a label here would cover."""
         (x, y), (across, down) = point, self._patch(point)
         patches = product(range(across - 1, across + 2), range(down - 1, down + 2))
         near = (label for patch in patches for label in self._taken.get(patch, ()))

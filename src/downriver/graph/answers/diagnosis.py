@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
 
 _RUNS = 5
-_OLD = 24 * 3_600_000_000  # µs: a source that lags a day behind the metric is worth a look
+_OLD = 24 * 3_600_000_000  # µs: a source that is a day older than the metric is reported
 _HOUR = 3_600_000_000
 _FAILED = ("FAIL", "ABORT")
 

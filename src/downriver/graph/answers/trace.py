@@ -84,7 +84,7 @@ def count_reached(
 def paths(
     index: GraphSnapshot, reader: CatalogReader, source: Entity, target: Entity, question: Question
 ) -> Paths:
-    """Answer by which routes data gets from one entity to another, shortest first."""
+    """Return the paths of data from one entity to another, shortest first."""
     view = _view(index, reader, source, question)
     end = _view(index, reader, target, question).root
     routes = view.routes(end, question.limit)

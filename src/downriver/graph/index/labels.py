@@ -1,7 +1,8 @@
 """Types, tags and owners of every node, as numbers: what searches show, count and filter by.
 
 A label is stored as the number of its value, four bytes for each node and kind of label. The labels
-that a node has under its several names are joined by each question, because names join and part.
+that a node has under its several names are joined by each question, because names are joined and
+separated later.
 """
 
 from __future__ import annotations

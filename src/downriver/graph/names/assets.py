@@ -1,4 +1,4 @@
-"""Datasets and jobs as assets: which is which, and the tree around one.
+"""Datasets and jobs as assets: their types, and the tree around one.
 
 A dbt model is one asset though it is a job and a table; so is whatever one job alone makes under
 its own name.

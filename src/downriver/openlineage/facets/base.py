@@ -1,7 +1,7 @@
 """What all facets share: tolerant decoding, encoding, digests, and the names inside facets.
 
 Producers send facets in many shapes. `parse_facet` decodes a well-formed facet in one step. When
-that fails, it keeps every entry that is well formed: one malformed value does not cost the rest.
+that fails, it keeps every well-formed entry: one malformed value does not remove the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facets that describe a dataset or job for people: documentation, owners, tags."""
+"""Facets with descriptions of a dataset or job: documentation, owners, tags."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Registrar:
         short = asset_id(node)
         return asset_id(node, 16) if is_taken(short, node, self._reader) else short
 
-    # Who it is
+    # Identity
 
     def _dataset(self, asset: AssetRegistration) -> DatasetId:
         for name in candidate_names(asset.source_ref):

@@ -41,7 +41,7 @@ class CheckpointApi:
         self._session = session
 
     def __call__(self, to: str | None = None) -> Checkpoint:
-        """Return a signed checkpoint of the log, and keep it in a place if one is given."""
+        """Return a signed checkpoint of the log, and write it to a place if one is given."""
         if to is not None:
             check_place(to)
         key = load_signing_key(key_path(self._session.store))

@@ -99,9 +99,9 @@ class ContractApi:
         )
 
     def apply(self, contracts: Sequence[StatedContract], *, done: bool = True) -> ContractChanges:
-        """Make these the contracts of their datasets, and return what changes.
+        """Store these contracts of their datasets, and return what changes.
 
-        A second time nothing changes. Without `done`, only return what would change.
+        Applying them again changes nothing. Without `done`, only return what would change.
         """
         at = now()
         changes: list[ContractChange] = []

@@ -24,7 +24,7 @@ class PrivacyApi:
         self._session = session
 
     def __call__(self, field: str) -> PrivacyReport:
-        """Return every dataset, column, model and dashboard that a person's field reaches."""
+        """Return every dataset, column, model and dashboard that a personal column reaches."""
         with self._session.reading() as view:
             found = self._session.resolve(field, view)
             if not isinstance(found.id, ColumnId):
