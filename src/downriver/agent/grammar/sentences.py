@@ -236,8 +236,12 @@ _COLON_FRAME = re.compile(
 _FLOW_THAT = re.compile(
     r"^(?:an?|the|this)\s+(?:new\s+)?(?:flow|job|pipeline|step)\s+(?:that|which)\s+", re.IGNORECASE
 )
-# Negated, hypothetical and past statements are not flows.
+# Negated, hypothetical and past statements are not flows, nor is a request to remove one.
 _DOUBT = re.compile(
+    r"\b(?:remove|delete|drop|cut|undo|unregister|disconnect|detach|retire|rename|revert)s?\s+"
+    r"(?:(?:the|this|that|our|an?)\s+)?(?:\w+\s+)?"
+    r"(?:flow|edge|link|connection|dependency|lineage|relation)s?\b|"
+    r"\b(?:nothing|nobody|none|nowhere|no one)\b|"
     r"\b(?:not|never|no longer|no|if|unless|maybe|perhaps|might|could|should|would|may|probably|"
     r"possibly|instead|stop(?:s|ped)?|instead of|or)\b|n't\b|(?<!is )(?<!are )\bused to\b",
     re.IGNORECASE,

@@ -45,12 +45,14 @@ _SHORT = word_set(
 # Words that are close to one of the vocabulary, and right.
 _RIGHT = word_set(
     """
-    brand carts charge charges chat chats claims codes core costs deals detail details form
-    forms geos goals hotel hotels hours house intro item items leads line lines lists loads
-    loans mail mails maps mart marts master mean means menu menus month mouth notes pages parts
-    plans plants points posts prices ranks rates region regions roles rooms sales scores seats
-    sites sizes skus stage staging states steps stock stops stores taxes teams terms tests texts
-    theft theme themes times touch trades trips units users views visits width wish years zones"""
+    bigint boolean brand carts char charge charges chat chats claims codes core costs date
+    deals decimal detail details double float form forms geos goals hotel hotels hours house
+    integer intro item items json leads line lines lists loads loans mail mails maps mart
+    marts master mean means menu menus month mouth notes pages parts plans plants points
+    posts prices ranks rates region regions roles rooms sales scores seats sites sizes skus
+    stage staging states steps stock stops stores string taxes teams terms tests text texts
+    theft theme themes times timestamp touch trades trips units users varchar views visits
+    width wish years zones"""
 )
 _WORD = re.compile(r"(?<![\w.:/`\"'#$\[\]-])[A-Za-z]{3,}(?![\w.:/`\"#$\[\]-]*[\w/`\"#$\[\]])")
 

@@ -96,6 +96,13 @@ IMPACT = _pattern(
     r"\baffected\b",
     r"\bshould (?:we|i) (?:proceed|drop|rename|change|deploy|ship)\b",
 )
+# `is b affected by a` asks for a path, `is b affected by dropping a` for an impact.
+INFLUENCE = _pattern(
+    r"\b(?:is|are|was|were) \S+ (?:table |model |dashboard )?(?:\w+ly )?"
+    r"(?:affected|influenced|impacted|touched) by (?!\w+ing\b|(?:the|a|this|any|our) )",
+    r"\b(?:do|does|did|can|could) (?!it\b|this\b|that\b)\S+ (?:table |model |dashboard )?"
+    r"(?:\w+ly )?(?:influence|affect|impact|touch) (?!if\b|when\b|any|every|what)(?!.*\bif\b)",
+)
 PATHS = _pattern(
     r"\bpaths?\b",
     r"\broutes?\b",
@@ -155,6 +162,7 @@ REGISTER = _pattern(
     r"\bregister (?:that|this|the|these|it|them|our)\b",
     r"\bnew (?:flow|pipeline)s?\s*:",
 )
+NEGATED = _pattern(r"\b(?:not|never|no longer|nothing|nobody|stopped)\b")
 _WHO = r"\bwh(?:o|at|ich|os|ats)\b(?:'s|'d)?"
 _TAKES = (
     r"(?:depend\w*|rel(?:y|ies|ied)|reads?|reading|us(?:es?|ed|ing)|consum\w+|quer(?:y|ies)\w*|needs?|"
@@ -167,7 +175,7 @@ _GIVES = (
 # `does orders feed`: the entity is the subject, and not `anyone` or `we`.
 _SUBJECT = (
     r"\b(?:do|does|did)\s+(?:the\s+|our\s+|table\s+|data\s+in\s+)*"
-    r"(?!(?:any|some|every)\w*\b|we\b|you\b|they\b|i\b|people\b|it\s+ok)\S+"
+    r"(?!(?:any|some|every)\w*\b|not\b|never\b|no\b|we\b|you\b|they\b|i\b|people\b|it\s+ok)\S+"
     r"(?:\s+(?:table|view|model|dashboard|topic))?\s+(?:still\s+|currently\s+|\w+ly\s+)*"
 )
 SUBJECT_TAKES = _pattern(
@@ -260,10 +268,11 @@ def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozense
         if is_meant(text):
             return Intent(kind)
     question = corrected or text
-    if REGISTER.search(question) or (
-        not QUESTION.search(question) and _describes_flows(text, known)
-    ):
+    is_statement = not QUESTION.search(question)
+    if REGISTER.search(question) or (is_statement and _describes_flows(text, known)):
         return Intent("register")
+    if is_statement and NEGATED.search(question) and _has_problem(text, known):
+        return Intent("register")  # reports why nothing is registered
     timed = take_moment(mask_names(question))
     for kind, is_meant in INTENTS:
         if is_meant(timed.text):
@@ -340,6 +349,7 @@ INTENTS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
     ("kpis", _has(KPIS)),
     ("incident", _has(INCIDENT)),
     ("fix", _has(FIX)),
+    ("paths", _has(INFLUENCE)),
     ("impact", _has(IMPACT)),
     ("diagnose", _has(DIAGNOSE)),
     ("tag", _has(TAG)),

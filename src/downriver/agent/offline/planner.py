@@ -220,9 +220,17 @@ class _Question:
         return replies.render_export(answer)
 
     async def impact(self) -> str:
+        text = self._text
         entity = await self._entity(strict=False)  # the new name of a column is unknown
+        # `does it affect b if we drop a` changes a, and not a column of b.
+        removal = _REMOVAL.search(text)
+        if removal and not _is_named(entity, removal[1]):
+            named = await self._planner.topic(text, self._toolbox)
+            changed = next((other for other in named if _is_named(other, removal[1])), None)
+            if changed is not None:
+                entity, text = changed, text[removal.start() :]
         decide = self._intent.decide or self._planner.decides
-        arguments = {"entity_id": str(entity), "description": self._text}
+        arguments = {"entity_id": str(entity), "description": text}
         if decide:
             return replies.render_gate(await self._use("gate_change", **arguments))
         return replies.render_impact(await self._use("analyze_impact", **arguments))
@@ -375,8 +383,27 @@ def _format_in(text: str) -> str:
 _YES_NO = re.compile(r"^\W*(?:\w+,\s*)?(?:do|does|did|is|are|was)\b", re.IGNORECASE)
 
 
+_REMOVAL = re.compile(
+    r"\b(?:drop|dropping|delete|deleting|remove|removing|rename|renaming|retire|retiring)\s+"
+    r"(?:(?:the|our|table|view|model)\s+)*([\w.:/-]*\w)(?! (?:from|in|of|on)\b)",
+    re.IGNORECASE,
+)
+
+
+def _is_named(entity: NamedEntity, name: str) -> bool:
+    """Return whether a word of a message is the name of an entity, with or without its kind."""
+    full, short = str(entity).casefold(), name.casefold()
+    return full == short or full.endswith((f":{short}", f".{short}"))
+
+
 def _is_backwards(text: str) -> bool:
-    return bool(re.search(r"\b(?:fed by|come from|comes from|upstream of)\b", text, re.IGNORECASE))
+    return bool(
+        re.search(
+            r"\b(?:(?:fed|affected|influenced|impacted|touched) by|comes? from|upstream of)\b",
+            text,
+            re.IGNORECASE,
+        )
+    )
 
 
 _SEARCH_NOISE = re.compile(
