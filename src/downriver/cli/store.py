@@ -156,7 +156,8 @@ def verify(
     if json:
         print_json(result)
     elif result.ok:
-        out.print(f"[green]intact[/] · {_entries(result)} · head {_head_of(result)}")
+        redacted = f" · {result.redacted} redacted" if result.redacted else ""
+        out.print(f"[green]intact[/] · {_entries(result)}{redacted} · head {_head_of(result)}")
     else:
         err.print(f"[bold red]altered[/] · entry {result.altered_seq} {result.reason}")
     if not result.ok:

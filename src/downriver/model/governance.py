@@ -414,6 +414,17 @@ class Forgotten(MappingStruct, kw_only=True):
     done: bool
 
 
+class RedactedEntries(MappingStruct, kw_only=True):
+    """How many log entries a redaction changed; without `done`, would change.
+
+    `remaining` are entries that contain the name outside facets, for example as the name of a job.
+    """
+
+    entries: int
+    remaining: list[int]
+    done: bool
+
+
 class Pruned(MappingStruct, kw_only=True):
     """What `prune` removed from answers; without `done`, what it would remove.
 

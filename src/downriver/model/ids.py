@@ -58,7 +58,8 @@ EntityId: TypeAlias = DatasetId | JobId | ColumnId
 NAMESPACE_RECORDS = "downriver:namespaces"
 SOURCE_RECORDS = "downriver:sources"
 TAG_RECORDS = "downriver:tags"
-_RECORDS = frozenset({NAMESPACE_RECORDS, SOURCE_RECORDS, TAG_RECORDS})
+REDACTION_RECORDS = "downriver:redactions"
+_RECORDS = frozenset({NAMESPACE_RECORDS, SOURCE_RECORDS, TAG_RECORDS, REDACTION_RECORDS})
 
 
 class NodeKind(IntEnum):

@@ -9,6 +9,7 @@ import msgspec
 
 from downriver.errors import StoreError
 from downriver.store.catalog.encoding import decompress
+from downriver.store.redaction import redactions_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,7 @@ class Verification(msgspec.Struct):
     head: str
     altered_seq: int | None = None
     reason: str | None = None
+    redacted: int = 0  # entries with a body that a later redaction names
 
 
 def chain_value(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
@@ -46,29 +48,57 @@ def verify_chain(
     `expected` is a (seq, chain) that was saved in another place, `anchors` are several. With them,
     a log that was truncated or replaced as a whole is also detected.
     """
+    redactions = _Redactions()
     known = {**(anchors or {}), **({} if expected is None else {expected[0]: expected[1]})}
     chain, count = GENESIS, 0
     for entry in entries:
-        reason = _fault(entry, count + 1, chain)
+        reason = _fault(entry, count + 1, chain, redactions)
         if reason is None and known.get(entry.seq, entry.chain) != entry.chain:
             reason = "is not the expected entry"
         if reason is not None:
-            return Verification(False, count, chain.hex(), count + 1, reason)
+            return redactions.judge(Verification(False, count, chain.hex(), count + 1, reason))
         chain, count = entry.chain, count + 1
         progress(count)
     if max(known, default=0) > count:
-        return Verification(
-            False, count, chain.hex(), count + 1, "is missing: the log was truncated"
-        )
-    return Verification(True, count, chain.hex())
+        missing = "is missing: the log was truncated"
+        return redactions.judge(Verification(False, count, chain.hex(), count + 1, missing))
+    return redactions.judge(Verification(True, count, chain.hex()))
 
 
-def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
+class _Redactions:
+    """Entries whose body is not the one received, and the redactions that name them."""
+
+    def __init__(self) -> None:
+        self.changed: dict[int, bytes] = {}
+        self._allowed: dict[int, set[bytes]] = {}
+
+    def read(self, seq: int, body: bytes, digest: bytes) -> None:
+        """Note an entry; a redaction names only entries before it."""
+        found = hashlib.sha256(body).digest()
+        if found != digest:
+            self.changed[seq] = found
+            return
+        for other, new in redactions_in(body).items():
+            if other < seq:
+                self._allowed.setdefault(other, set()).add(new)
+
+    def judge(self, found: Verification) -> Verification:
+        """Return what the chain proves, or the first entry that no redaction explains."""
+        wrong = (s for s, new in self.changed.items() if new not in self._allowed.get(s, ()))
+        altered = min(wrong, default=None)
+        if altered is None:
+            found.redacted = len(self.changed)
+            return found
+        return Verification(False, altered - 1, found.head, altered, "has an altered body")
+
+
+def _fault(entry: LogEntry, seq: int, previous: bytes, redactions: _Redactions) -> str | None:
     if entry.seq != seq:
         return "is missing"
     body = decompress(entry.body)
-    if body is None or hashlib.sha256(body).digest() != entry.digest:
+    if body is None:
         return "has an altered body"
+    redactions.read(seq, body, entry.digest)
     if chain_value(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
         return "does not match the entry before it"
     return None

@@ -9,7 +9,7 @@ import msgspec
 from downriver.model.access import LOCAL_ACTOR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from downriver.store.catalog.tables import CatalogTable, NaturalKey
     from downriver.store.findings import FindingsTransaction
     from downriver.store.hash_chain import Verification
+    from downriver.store.redaction import RedactedLog
 
 Row = tuple[Any, ...]
 
@@ -126,6 +127,11 @@ class Store(Protocol):
 
     def ledger(self) -> AbstractContextManager[FindingsTransaction]:
         """Open the write transaction for findings and alerts."""
+
+    def redact(
+        self, name: str, record: Callable[[Mapping[int, bytes]], Event], *, done: bool
+    ) -> RedactedLog:
+        """Erase a name from facets in the log, record it with an event, and fold the log again."""
 
     def record_verdict(self, verdict: RecordedVerdict, at: int) -> None:
         """Record a verdict of the gate."""

@@ -20,7 +20,7 @@ from downriver.errors import (
 )
 from downriver.fork_safety import renew_in_child
 from downriver.model.access import ACTOR
-from downriver.model.facts import Facts
+from downriver.model.facts import EventRef, Facts
 from downriver.openlineage import fold, parse_event
 from downriver.store.access import keys
 from downriver.store.audit import AuditAct, AuditWriter
@@ -38,10 +38,11 @@ from downriver.store.hash_chain import (
     verify_chain,
 )
 from downriver.store.port import LogEntry, PreparedEvent, Receipt, StepTimes, StoreState
+from downriver.store.redaction import NamePattern, redact_log
 from downriver.store.verdicts import save_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.store.access.keys import KeyRole
     from downriver.store.port import Row, SqlQueries, SqlTransaction
+    from downriver.store.redaction import RedactedLog
 
 
 class Migration(NamedTuple):
@@ -216,6 +218,21 @@ class SqlStore(ABC):
             self._audit.record(tx, [AuditAct.now("restore", "store")])
         self._committed(state)
         return verified
+
+    def redact(
+        self, name: str, record: Callable[[Mapping[int, bytes]], Event], *, done: bool
+    ) -> RedactedLog:
+        """Erase a name from facets in the log, record it with an event, and fold the log again."""
+        with self._writing() as tx:
+            self._require_whole_log()
+            found = redact_log(tx, NamePattern(name), done=done)
+            if not done or not found.entries:
+                return found
+            self._append_log(tx, [self.prepare(record(found.entries))])
+            _, state = self._fold_again(tx, lambda _, __: None)
+            self._audit.record(tx, [AuditAct.now("redact", "log")])
+        self._committed(state)
+        return found
 
     def check(self) -> None:
         """Raise if events could not be stored now, or would not survive."""
@@ -429,16 +446,18 @@ def _run_event_rows(events: Iterable[tuple[int, Event]]) -> list[Row]:
 def _batches(tx: SqlTransaction) -> Iterator[tuple[int, list[tuple[int, Event]]]]:
     """Yield the events of the whole log, a batch at a time, with the last seq of each."""
     after = 0
-    sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+    sql = "SELECT seq, body, digest FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
     while rows := tx.rows(sql, (after, _REBUILD_BATCH)):
         after = rows[-1][0]
-        yield after, [(seq, _parse_entry(seq, bytes(body))) for seq, body in rows]
+        yield after, [(seq, _parse_entry(seq, bytes(body), bytes(d))) for seq, body, d in rows]
 
 
-def _parse_entry(seq: int, packed: bytes) -> Event:
+def _parse_entry(seq: int, packed: bytes, digest: bytes) -> Event:
     try:
-        return parse_event(decompress(packed) or b"")
+        event = parse_event(decompress(packed) or b"")
     except InvalidEventError as exc:
         raise StoreError(
             f"log entry {seq} cannot be read ({exc.message}); run `downriver audit verify`"
         ) from exc
+    event.ref = EventRef(event.ref.at, digest)  # of the body as received, also if redacted
+    return event

@@ -10,7 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, read_struct
-from downriver.model.governance import Forgotten, Pruned
+from downriver.model.access import ACTOR
+from downriver.model.governance import Forgotten, Pruned, RedactedEntries
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -32,6 +33,27 @@ class PruneRequest(msgspec.Struct, kw_only=True):
 
     older_than: str
     dry_run: bool = False
+
+
+class RedactRequest(msgspec.Struct, kw_only=True):
+    """The name of a person to erase from facets in the log."""
+
+    name: str
+    reason: str = ""
+    dry_run: bool = False
+
+
+async def post_redact(request: Request) -> Response:
+    """Erase a name from facets in the log: `{"name": …, "reason": …, "dry_run": true}`."""
+    asked = await read_struct(request, RedactRequest)
+    redact = partial(
+        context_of(request).lineage.retention.redact,
+        asked.name,
+        reason=asked.reason,
+        by=ACTOR.get(),
+        done=not asked.dry_run,
+    )
+    return json_response(await run_in_threadpool(redact))
 
 
 async def post_forget(request: Request) -> Response:
@@ -64,6 +86,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.ADMIN,
         answers(Forgotten, *NAMED, 413, 503),
         body=ForgetRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/redact",
+        post_redact,
+        KeyRole.ADMIN,
+        answers(RedactedEntries, 400, 413, 503),
+        body=RedactRequest,
     ),
     Endpoint(
         "POST",

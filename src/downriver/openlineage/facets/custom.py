@@ -26,6 +26,7 @@ WAIVERS = "downriver_waivers"
 DELETED = "downriver_deleted"
 RESTORED = "downriver_restored"
 RECORD = "downriver_record"
+REDACTION = "downriver_redaction"
 RUN_ARGUMENTS = "downriver_runArguments"
 EVIDENCE_PREFIX = "downriver_evidence_"
 
@@ -140,6 +141,26 @@ def render_deleted(reason: str = "", by: str = "") -> msgspec.Raw:
 def render_restored(by: str = "") -> msgspec.Raw:
     """Return the facet that shows a hidden dataset or job again."""
     return render_facet("DownriverRestored", "1-0-0", **({"by": by} if by else {}))
+
+
+class _Redaction(msgspec.Struct):
+    entries: dict[str, str] = {}
+
+
+def render_redaction(entries: Mapping[int, str], reason: str = "", by: str = "") -> msgspec.Raw:
+    """Return the facet that names redacted entries of the log, with the hashes of their bodies."""
+    stated = {name: text for name, text in (("reason", reason), ("by", by)) if text}
+    hashes = {str(seq): digest for seq, digest in entries.items()}
+    return render_facet("DownriverRedaction", "1-0-0", entries=hashes, **stated)
+
+
+def parse_redaction(body: bytes) -> dict[int, bytes]:
+    """Return the redacted entries of the log, with the hashes of their bodies."""
+    found = parse_facet(body, _Redaction).entries
+    try:
+        return {int(seq): bytes.fromhex(digest) for seq, digest in found.items()}
+    except ValueError:
+        return {}
 
 
 def parse_record(body: bytes | None) -> RecordFacet:

@@ -9,7 +9,7 @@ import msgspec
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.runs import parse_period
 from downriver.govern.retention import PrunePlan
-from downriver.model.governance import Forgotten, Pruned, RetiredEntity
+from downriver.model.governance import Forgotten, Pruned, RedactedEntries, RetiredEntity
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.events import dataset_event, job_event
 from downriver.openlineage.facets.custom import (
@@ -20,11 +20,17 @@ from downriver.openlineage.facets.custom import (
 )
 from downriver.openlineage.wire import render_time
 from downriver.service.session import now
+from downriver.store.redaction import make_redaction
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from downriver.model.ids import NodeId
     from downriver.openlineage import Event
     from downriver.service.session import StoreSession
+
+
+_SHORTEST_NAME = 3
 
 
 class RetentionApi:
@@ -86,6 +92,22 @@ class RetentionApi:
         with self._session.store.ledger() as ledger:
             ledger.delete_resolved(at - period)
         return msgspec.structs.replace(plan, done=True)
+
+    def redact(
+        self, name: str, *, reason: str = "", by: str = "", done: bool = True
+    ) -> RedactedEntries:
+        """Erase the name of a person from facets in the log, and record which entries changed.
+
+        The hash chain stays intact. Without `done`, return what would change.
+        """
+        if len(name.strip()) < _SHORTEST_NAME:
+            raise InvalidRequestError("name", f"is shorter than {_SHORTEST_NAME} characters")
+
+        def record(entries: Mapping[int, bytes]) -> Event:
+            return make_redaction(entries, reason, by, now())
+
+        found = self._session.store.redact(name.strip(), record, done=done)
+        return RedactedEntries(entries=len(found.entries), remaining=found.remaining, done=done)
 
     def _retire(
         self,

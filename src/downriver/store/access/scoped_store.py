@@ -18,7 +18,7 @@ from downriver.store.port import StoreState
 from downriver.store.sqlite import ScratchStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from downriver.store.findings import FindingsTransaction
     from downriver.store.hash_chain import Verification
     from downriver.store.port import LogEntry, PreparedEvent, Receipt, Store
+    from downriver.store.redaction import RedactedLog
 
 _BATCH = 1_000  # log entries that are added to the copy at once
 
@@ -168,6 +169,12 @@ class ScopedStore:
     def record(self, acts: Sequence[AuditAct]) -> None:
         """Add acts to the audit log of the store."""
         self._store.record(acts)
+
+    def redact(
+        self, name: str, record: Callable[[Mapping[int, bytes]], Event], *, done: bool
+    ) -> RedactedLog:
+        """Refuse."""
+        self._refuse("redaction")
 
     def record_verdict(self, verdict: RecordedVerdict, at: int) -> None:
         """Record a verdict of the gate in the store."""

@@ -1,0 +1,188 @@
+"""Redaction: names that are erased from facets in the log, without a break of the hash chain.
+
+The chain covers the hash of each body as it was received. A redacted entry keeps that hash. A
+later entry, the redaction, names it with the hash of its new body. Verification accepts only that
+body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from downriver.model.ids import REDACTION_RECORDS, DatasetId
+from downriver.openlineage.events import dataset_event
+from downriver.openlineage.facets.custom import REDACTION, parse_redaction, render_redaction
+from downriver.openlineage.wire import parse_event
+from downriver.store.catalog.encoding import compress, decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.openlineage import Event
+    from downriver.store.port import SqlTransaction
+
+REDACTED = "[redacted]"
+_BATCH = 500
+_FACETS = frozenset({"facets", "inputFacets", "outputFacets"})
+# Facets of names of datasets and columns: only their texts for people are redacted.
+_STRUCTURE = frozenset({"columnLineage", "schema", "symlinks", "downriver_code"})
+_TEXTS = frozenset({"description", "doc", "message", "comment"})
+_LOG = DatasetId(REDACTION_RECORDS, "log")
+_MARK = REDACTION.encode()
+# Tables beside the log whose bodies may contain names of people: the column of the key.
+_TABLES = {"findings": "id", "verdicts": "id", "alerts": "id", "triggered": "id"}
+
+
+class RedactedLog(NamedTuple):
+    """The entries that were redacted, with the hash of their new body, and where the name stays."""
+
+    entries: dict[int, bytes]
+    remaining: list[int]  # entries with the name outside facets, such as in the name of a job
+
+
+class NamePattern:
+    """A name as a whole word, in any letter case."""
+
+    def __init__(self, name: str) -> None:
+        self._word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+        self._name = name.casefold()
+        self._bytes = re.compile(re.escape(msgspec.json.encode(name)[1:-1]), re.IGNORECASE)
+
+    def is_in(self, body: bytes) -> bool:
+        """Return whether a body may contain the name."""
+        return self._bytes.search(body) is not None or b"\\u" in body
+
+    def redact_text(self, text: str) -> str:
+        """Return a text without the name."""
+        return self._word.sub(REDACTED, text)
+
+    def redact_event(self, raw: bytes) -> bytes:
+        """Return an event without the name in its facets; the same bytes if it is not there."""
+        if not self.is_in(raw):
+            return raw
+        content = msgspec.json.decode(raw)
+        redacted = self._outside(content)
+        return raw if redacted == content else msgspec.json.encode(redacted)
+
+    def remains_in(self, raw: bytes) -> bool:
+        """Return whether a text of an event still contains the name."""
+        return self.is_in(raw) and self._contains(msgspec.json.decode(raw))
+
+    def redact_body(self, body: bytes) -> bytes:
+        """Return JSON without the name in any of its texts."""
+        if not self.is_in(body):
+            return body
+        content = msgspec.json.decode(body)
+        redacted = self._all_texts(content)
+        return body if redacted == content else msgspec.json.encode(redacted)
+
+    def _outside(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return {
+                    key: self._of_facets(each) if key in _FACETS else self._outside(each)
+                    for key, each in value.items()
+                }
+            case list():
+                return [self._outside(each) for each in value]
+            case _:
+                return value
+
+    def _of_facets(self, facets: Any) -> Any:
+        if not isinstance(facets, dict):
+            return facets
+        return {
+            name: self._texts_for_people(body) if name in _STRUCTURE else self._all_texts(body)
+            for name, body in facets.items()
+        }
+
+    def _texts_for_people(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return {
+                    key: self._all_texts(each) if key in _TEXTS else self._texts_for_people(each)
+                    for key, each in value.items()
+                }
+            case list():
+                return [self._texts_for_people(each) for each in value]
+            case _:
+                return value
+
+    def _all_texts(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.redact_text(value)
+            case dict():
+                return {key: self._all_texts(each) for key, each in value.items()}
+            case list():
+                return [self._all_texts(each) for each in value]
+            case _:
+                return value
+
+    def _contains(self, value: Any) -> bool:
+        match value:
+            case str():
+                return self._name in value.casefold()  # also as a part of a word
+            case dict():
+                return any(self._contains(each) for pair in value.items() for each in pair)
+            case list():
+                return any(map(self._contains, value))
+            case _:
+                return False
+
+
+def redact_log(tx: SqlTransaction, pattern: NamePattern, *, done: bool) -> RedactedLog:
+    """Redact the entries that contain a name; without `done`, only return which."""
+    changed: dict[int, bytes] = {}
+    remaining: list[int] = []
+    if done:
+        tx.execute("UPDATE meta SET redacting = 1")  # else a trigger refuses changes of the log
+    for seq, raw in _entries(tx):
+        redacted = pattern.redact_event(raw)
+        if redacted != raw:
+            changed[seq] = hashlib.sha256(redacted).digest()
+            if done:
+                tx.execute("UPDATE log SET body = ? WHERE seq = ?", (compress(redacted), seq))
+        if pattern.remains_in(redacted):
+            remaining.append(seq)
+    if done:
+        _redact_tables(tx, pattern)
+        tx.execute("UPDATE meta SET redacting = 0")
+    return RedactedLog(changed, remaining)
+
+
+def _entries(tx: SqlTransaction) -> Iterator[tuple[int, bytes]]:
+    after = 0
+    sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+    while rows := tx.rows(sql, (after, _BATCH)):
+        for seq, body in rows:
+            yield seq, decompress(bytes(body)) or b"{}"
+        after = rows[-1][0]
+
+
+def _redact_tables(tx: SqlTransaction, pattern: NamePattern) -> None:
+    for table, key in _TABLES.items():
+        for id_, body in tx.rows(f"SELECT {key}, body FROM {table}"):
+            redacted = pattern.redact_body(bytes(body))
+            if redacted != bytes(body):
+                tx.execute(f"UPDATE {table} SET body = ? WHERE {key} = ?", (redacted, id_))
+
+
+def make_redaction(entries: Mapping[int, bytes], reason: str, by: str, at: int) -> Event:
+    """Return the event that records which entries were redacted."""
+    hashes = {seq: digest.hex() for seq, digest in entries.items()}
+    return dataset_event(_LOG, at, {REDACTION: render_redaction(hashes, reason, by)})
+
+
+def redactions_in(raw: bytes) -> dict[int, bytes]:
+    """Return the entries that an event redacts, with the hashes of their new bodies."""
+    if _MARK not in raw:
+        return {}
+    dataset = parse_event(raw).wire.dataset
+    if not isinstance(dataset, msgspec.Struct) or dataset.namespace != _LOG.namespace:
+        return {}
+    return parse_redaction(bytes((dataset.facets or {}).get(REDACTION, b"{}")))
