@@ -250,7 +250,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "prune", "trust.retention:prune", "Remove from answers what no recent event mentions."
     ),
-    CommandEntry("redact", "trust.redaction:redact", "Erase a person's name from facets."),
+    CommandEntry("redact", "trust.retention:redact", "Erase a person's name from facets."),
     CommandEntry("status", "store:status", "Show the location and the size of the store."),
     CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
     CommandEntry("backup", "store:backup", "Write the store to one file."),

@@ -37,12 +37,16 @@ def shop() -> list[dict]:
         *run("copy", 0, reads=["mart"], writes=[output("mart_copy", {
             **schema(n="int"), **derives(n="mart.n"),
         })]),
-        *run("load", 0, writes=[output("lonely", schema(x="int"))]),
+        *run("load", 0, writes=[output("lonely", {
+            **schema(x="int"), **tagged("canonical", "concept:order"),
+        })]),
         *run("report", 0, reads=["lonely"], writes=[output("sheet", schema(x="int"))]),
         *run("report_again", 0, reads=["raw"], writes=[output("sheet")]),
         *run("cut", 0, reads=["lonely"], writes=[output("chart")]),
         dataset_event("raw", {**schema(id="int", mail="text"), **owned_by("bob")}),
-        dataset_event("orphan", contract("mart_copy", "gone")),
+        dataset_event("orphan", {
+            **contract("mart_copy", "gone"), **tagged("golden", "concept:order"),
+        }),
         dataset_event("mart_copy", contract("mart_copy", "gone")),
     ]  # fmt: skip
 
@@ -70,6 +74,7 @@ def check(store: Path, rule: str, **config: object) -> list[str]:
         ("path-to-source", ["chart"]),
         ("certified-upstream", ["mart"]),
         ("schema-contract", ["mart_copy"]),
+        ("canonical-conflicts", ["lonely", "orphan"]),
         ("single-writer", ["sheet"]),
         ("owners", ["chart", "lonely", "mart", "mart_copy", "orphan", "sheet"]),
         ("redundant-copies", ["mart_copy"]),
@@ -148,7 +153,7 @@ def test_severities_and_ignored_entities_are_configured(store: Path) -> None:
     )
     with Lineage.open(str(store)) as lineage:
         found = lineage.checks(config)
-    assert found.ignored == 1
+    assert found.ignored == 2
     assert {each.rule: each.severity for each in found.rules}["orphans"] is CheckSeverity.ERROR
     assert "owners" not in {each.rule for each in found.rules}
     assert [each.severity.rank for each in found.violations] == sorted(
@@ -175,7 +180,7 @@ def test_a_bad_section_is_an_error(section: object) -> None:
 def test_the_command_fails_ci_and_writes_sarif(store: Path) -> None:
     done = downriver("check", "--store", str(store), "--sarif", "out.sarif", cwd=store)
     assert done.returncode == 1
-    assert "failed · 9 rules on 8 datasets" in done.stdout, done.stdout
+    assert "failed · 10 rules on 8 datasets" in done.stdout, done.stdout
     log = json.loads((store / "out.sarif").read_text())
     results = log["runs"][0]["results"]
     rules = {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
@@ -194,7 +199,7 @@ def test_the_command_reads_expectations_and_configuration(store: Path) -> None:
     (store / "lineage.yml").write_text("expect:\n- {from: raw.id, to: mart.n}\n")
     (store / "downriver.yml").write_text(
         "gate: {}\nchecks:\n  rules: {outputs-without-inputs: skip, path-to-source: info,\n"
-        "    certified-upstream: warning,\n    schema-contract: info}\n"
+        "    certified-upstream: warning,\n    schema-contract: info, canonical-conflicts: info}\n"
         "  never:\n  - {from: raw.mail, to: mart}\n"
     )
     arguments = ("check", "--store", str(store), "--expect", "lineage.yml", "--json")

@@ -155,14 +155,28 @@ def list_meta(raw: dict[str, Any]) -> dict[str, Any]:
     return {**mapping(mapping(raw.get("config")).get("meta")), **mapping(raw.get("meta"))}
 
 
+_MARKS = ("certified", "canonical", "golden")
+_NO = frozenset({"", "false", "no"})
+_SOURCE_OF = re.compile(r"\bsources?\s*:\s*([\w.]+(?:\s*(?:\+|and)\s*[\w.]+)*)", re.IGNORECASE)
+_JOINT = re.compile(r"\s*(?:\+|\band\b)\s*")
+
+
+def _is_concept(value: object) -> bool:
+    return isinstance(value, str) and not is_true(value) and text(value).lower() not in _NO
+
+
 def list_tags(raw: dict[str, Any]) -> list[str]:
     """Return the tags of an entry, and its `meta` as tags.
 
-    `meta` with `tier: 1` is the tag `meta.tier:1`. It can also set the tags `certified` and `pii`.
+    `meta` with `tier: 1` is the tag `meta.tier:1`. It can also set the tags `certified`,
+    `canonical`, `golden` and `pii`. `canonical: revenue` is `canonical` and `concept:revenue`.
     """
     meta = list_meta(raw)
     tags = [*texts(raw.get("tags")), *texts(mapping(raw.get("config")).get("tags"))]
-    tags += ["certified"] * is_true(meta.get("certified"))
+    tags += [key for key in _MARKS if is_true(meta.get(key))]
+    for key in _MARKS:
+        if _is_concept(meta.get(key)):
+            tags += [key, f"concept:{str(meta[key]).strip().lower()}"]
     tags += ["pii"] * (is_true(meta.get("pii")) or is_true(meta.get("contains_pii")))
     tags += [
         f"meta.{key}:{str(value).lower() if isinstance(value, bool) else value}"
@@ -170,6 +184,17 @@ def list_tags(raw: dict[str, Any]) -> list[str]:
         if isinstance(value, (str, int, float)) and key != "owner" and len(str(value)) <= _LONGEST
     ]
     return list(dict.fromkeys(tags))
+
+
+def list_declared_sources(raw: dict[str, Any]) -> list[str]:
+    """Return the tables that `meta.lineage` names: `source: raw_orders`, as text or a mapping."""
+    declared = list_meta(raw).get("lineage")
+    if isinstance(declared, str):
+        found = _SOURCE_OF.search(declared)
+        return _JOINT.split(found[1]) if found else []
+    entry = mapping(declared)
+    listed = [entry.get("source"), *texts(entry.get("source")), *texts(entry.get("sources"))]
+    return list(dict.fromkeys(name for each in listed if (name := text(each))))
 
 
 def list_owners(raw: dict[str, Any]) -> list[str]:

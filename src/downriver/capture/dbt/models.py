@@ -80,7 +80,23 @@ class DbtModels:
             self._read_sql(node, job)
         else:
             self._read_opaque(node, job, "the manifest has no SQL for this model")
+        for name in node.declared_sources if node.kind != "source" else ():
+            self._add_declared(name, job)
         return job
+
+    def _add_declared(self, name: str, job: CodeJob) -> None:
+        """Add a table that `meta.lineage` names as an input."""
+        found = {
+            node.id: node
+            for node in self._stored
+            if name in (node.name, f"{node.source_name}.{node.name}", node.relation)
+        }
+        if len(found) == 1:
+            (node,) = found.values()
+            job.add_input(self._naming.dataset(node))
+        else:
+            reason = f"meta.lineage names {name!r}, of which the project has {len(found)}"
+            job.add_blind_spot(CodeBlindSpot("unknown_source", reason, 1))
 
     def dataset_for(self, table: str) -> DatasetId:
         """Return the dataset of a table name in SQL."""

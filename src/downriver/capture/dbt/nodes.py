@@ -10,6 +10,7 @@ from downriver.capture.code import DocumentedColumn
 from downriver.capture.code.dbt_resources import (
     entries,
     find_dialect,
+    list_declared_sources,
     list_meta,
     list_tags,
     mapping,
@@ -48,6 +49,7 @@ class DbtNode(msgspec.Struct, kw_only=True):
     columns: list[DocumentedColumn] = []
     column_tags: dict[str, list[str]] = {}
     depends_on: list[str] = []
+    declared_sources: list[str] = []
     macros: list[str] = []
     config: dict[str, Any] = {}
     contract: bool = False
@@ -103,6 +105,7 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNod
         columns=[_column(column) for column in columns],
         column_tags={text(c.get("name")): tags for c in columns if (tags := list_tags(c))},
         depends_on=texts(depends.get("nodes")),
+        declared_sources=list_declared_sources(raw),
         macros=texts(depends.get("macros")),
         config=config,
         contract=bool(mapping(config.get("contract")).get("enforced")),

@@ -1,4 +1,4 @@
-"""`downriver forget` and `prune`: remove wrong, dropped or old entities from answers."""
+"""`downriver forget`, `prune` and `redact`: remove entities from answers, and erase names."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
 _SHOWN = 50
+_REMAINING_SHOWN = 10
 
 
 def forget(
@@ -100,3 +101,36 @@ def _list(entities: list[RetiredEntity], names: DisplayNames, *, reasons: bool =
         out.print(f"  {names.label(entity.id)}, last seen {entity.last_seen}{escape(reason)}")
     if len(entities) > _SHOWN:
         out.print(f"  … {len(entities) - _SHOWN:,} more (--json)")
+
+
+def redact(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name or a mail address, as a whole word.")
+    ],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
+    ] = "",
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Erase a name from the facets of all events: owners, descriptions, tags, errors.
+
+    The hash chain of the log stays intact: a new entry names the changed ones. This cannot be
+    undone. Names of datasets, jobs and columns stay.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.retention.redact(
+            name, reason=reason, by=find_author(Path.cwd()), done=not dry_run
+        )
+    if json:
+        print_json(found)
+        return
+    verb = "would be redacted" if dry_run else "redacted"
+    noun = "log entry" if found.entries == 1 else "log entries"
+    out.print(f"{found.entries:,} {noun} {verb}")
+    if found.remaining:
+        listed = ", ".join(map(str, found.remaining[:_REMAINING_SHOWN]))
+        more = len(found.remaining) - _REMAINING_SHOWN
+        rest = f" and {more} more" if more > 0 else ""
+        out.print(f"[yellow]the name remains outside facets in log entries[/] {listed}{rest}")

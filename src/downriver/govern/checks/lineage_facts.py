@@ -18,6 +18,7 @@ from downriver.graph.index.column_graph import STAR
 from downriver.graph.index.edges import FOREVER
 from downriver.model.facts import EdgeKind
 from downriver.model.governance import CERTIFIED_TAGS
+from downriver.model.ids import short_name
 from downriver.openlineage.facets.custom import CODE, parse_code
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 Links = dict[int, set[int]]
+_TRUTHS = frozenset({"canonical", "golden"})
+_CONCEPT = "concept:"
 
 
 class ColumnSource(NamedTuple):
@@ -165,6 +168,23 @@ class LineageFacts:
             for node, body in self.reader.facets.named("tags").items()
             if parse_tags(body).whole & set(CERTIFIED_TAGS)
         } & self.datasets
+
+    @cached_property
+    def canonical(self) -> dict[str, set[int]]:
+        """The datasets that are the source of truth of each concept.
+
+        The concept is the tag `concept:NAME`, else the last part of the name.
+        """
+        found: dict[str, set[int]] = defaultdict(set)
+        for node, body in self.reader.facets.named("tags").items():
+            tags = parse_tags(body).whole
+            dataset = self._identities.canonical(node)
+            if not tags & _TRUTHS or dataset not in self.datasets:
+                continue
+            concepts = {tag.partition(":")[2] for tag in tags if tag.startswith(_CONCEPT)}
+            for concept in concepts or {short_name(self.name(dataset).rpartition(":")[2])}:
+                found[concept].add(dataset)
+        return found
 
     @cached_property
     def contracts(self) -> dict[int, DataContract]:

@@ -78,6 +78,16 @@ def check_certified_upstream(facts: LineageFacts) -> Iterator[RuleViolation]:
             yield RuleViolation(dataset, _list(facts, related), tuple(related))
 
 
+def check_canonical_conflicts(facts: LineageFacts) -> Iterator[RuleViolation]:
+    """Several datasets are the source of truth of one concept."""
+    for concept, datasets in facts.canonical.items():
+        for dataset in datasets if len(datasets) > 1 else ():
+            others = sorted(datasets - {dataset})
+            yield RuleViolation(
+                dataset, f"of {concept!r}, also {_list(facts, others)}", tuple(others)
+            )
+
+
 def check_owners(facts: LineageFacts) -> Iterator[RuleViolation]:
     """Neither the dataset nor a job that writes it has an owner."""
     for dataset in facts.datasets:
@@ -153,6 +163,7 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("outputs-without-inputs", check_outputs_without_inputs, CheckSeverity.ERROR),
     CheckRule("path-to-source", check_path_to_source, CheckSeverity.ERROR),
     CheckRule("certified-upstream", check_certified_upstream, CheckSeverity.ERROR),
+    CheckRule("canonical-conflicts", check_canonical_conflicts, CheckSeverity.ERROR),
     CheckRule("schema-contract", check_schema_contract, CheckSeverity.ERROR),
     CheckRule("orphans", check_orphans, CheckSeverity.WARNING),
     CheckRule("single-writer", check_single_writer, CheckSeverity.WARNING),

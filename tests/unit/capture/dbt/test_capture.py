@@ -12,6 +12,7 @@ from tests.unit.capture.dbt.large_project import write_project
 
 from downriver.errors import InvalidRequestError
 from downriver.openlineage.facets.custom import CodeFacet, parse_code
+from downriver.openlineage.facets.description import parse_tags
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -151,3 +152,24 @@ def test_a_thousand_models_are_read_in_seconds(lineage: Lineage, tmp_path: Path)
     assert not found.blind_spots
     # Schemas are inferred through `select *`: no edge has an unknown source column.
     assert all(edge.source_field != "*" for job in found.jobs for edge in job.edges)
+
+
+def test_meta_states_sources_of_truth_and_sources(tmp_path: Path, lineage: Lineage) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    manifest = json.loads((ORDERS / "target" / "manifest.json").read_text())
+    model = next(node for key, node in manifest["nodes"].items() if key.endswith(".fct_orders"))
+    declared = "source: stg_orders and orders, transformation: dedup_and_validate"
+    model["meta"] = {"canonical": "Order", "golden": True, "lineage": declared}
+    (target / "manifest.json").write_text(json.dumps(manifest))
+    found = lineage.capture.dbt(target)
+    assert not found.blind_spots
+    with lineage.session.reading() as view:
+        node = lineage.session.resolve("fct_orders", view).node
+        tags = parse_tags(view.reader.facets.of(node)["tags"]).whole
+    assert {"canonical", "golden", "concept:order"} <= tags
+    paths = lineage.trace.paths("raw.orders", "analytics.fct_orders").paths
+    assert [len(path) for path in paths] == [3, 5]  # one directly, as declared
+    model["meta"] = {"lineage": {"source": "nowhere"}}
+    (target / "manifest.json").write_text(json.dumps(manifest))
+    assert "nowhere" in lineage.capture.dbt(target).blind_spots[0].message
