@@ -23,6 +23,7 @@ from bench.collector_events import ROOT, Warehouse
 from bench.databases import postgres_database, sqlite_file
 from bench.report import Table, percentile, print_table, render_ms, render_ratio
 from bench.server import ServerProcess
+from bench.usage import core_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,13 @@ _DEPTH = 20
 _FASTAPI = "bench.fastapi_service"
 _LOAD_SECONDS = 3600.0  # at most, to fill a store
 LINEAGE_TARGET, INGEST_TARGET = 200.0, 30.0
+
+
+class Posted(NamedTuple):
+    """What came of posting events, and the CPU time of the server's process for each, in ms."""
+
+    outcome: Outcome
+    cpu: float
 
 
 class Answers(NamedTuple):
@@ -76,30 +84,38 @@ def _ingest(
         marquez = None if peer is None else _post(peer, connections, seconds)
         for name, new_store in stores.items():
             with new_store() as location, ServerProcess(location) as server:
-                ours = _post(server.port, connections, seconds)
+                ours = _post_timed(server, connections, seconds)
             with new_store() as location, ServerProcess(location, naive=True) as server:
-                naive = _post(server.port, connections, seconds)
+                naive = _post_timed(server, connections, seconds)
             with new_store() as location, ServerProcess(location, module=_FASTAPI) as server:
-                fastapi = _post(server.port, connections, seconds)
+                fastapi = _post_timed(server, connections, seconds)
+            rate = ours.outcome.rate
             rows.append(
                 (
                     f"{name}, {connections} connections",
-                    f"{ours.rate:,.0f}",
-                    _latency(ours),
-                    f"{naive.rate:,.0f}",
-                    render_ratio(ours.rate / naive.rate),
-                    f"{fastapi.rate:,.0f}",
-                    render_ratio(ours.rate / fastapi.rate),
-                    ""
-                    if marquez is None
-                    else render_ratio(ours.rate / marquez.rate, INGEST_TARGET),
+                    f"{rate:,.0f}",
+                    _latency(ours.outcome),
+                    f"{naive.outcome.rate:,.0f}",
+                    render_ratio(rate / naive.outcome.rate),
+                    f"{fastapi.outcome.rate:,.0f}",
+                    render_ratio(rate / fastapi.outcome.rate),
+                    f"{ours.cpu:.2f} / {naive.cpu:.2f} / {fastapi.cpu:.2f}",
+                    "" if marquez is None else render_ratio(rate / marquez.rate, INGEST_TARGET),
                 )
             )
     headings = (
         *("", "events/s", "p50 / p99 ms", "naive events/s", "ratio", "FastAPI events/s", "ratio"),
-        "ratio, Marquez",
+        *("CPU ms per event, each", "ratio, Marquez"),
     )
-    return Table("Collector: 8 KB events, answered when on disk", headings, rows, (_load(),))
+    cpu = "CPU time is that of the server's process, without that of PostgreSQL."
+    return Table("Collector: 8 KB events, answered when on disk", headings, rows, (cpu, _load()))
+
+
+def _post_timed(server: ServerProcess, connections: int, seconds: float) -> Posted:
+    before = core_seconds(server.pid)
+    outcome = _post(server.port, connections, seconds)
+    used = core_seconds(server.pid) - before
+    return Posted(outcome, used * 1000 / len(outcome.latencies))
 
 
 def _post(port: int, connections: int, seconds: float) -> Outcome:

@@ -81,6 +81,12 @@ def watched_usage() -> Iterator[Usage]:
     usage.core_seconds = usage.used_so_far()
 
 
+def core_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used."""
+    process = _process(pid)
+    return 0.0 if process is None else process.core_seconds
+
+
 def _family(root: int) -> list[Process]:
     """Return a process and all that descend from it."""
     every = [process for process in map(_process, _pids()) if process]

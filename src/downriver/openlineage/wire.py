@@ -202,16 +202,17 @@ def _parse_state(event_type: str | None) -> RunState:
         return RunState.OTHER
 
 
+_LONGEST_TIME = 100  # characters
 _ODD_TIME = re.compile(
-    r"\s*(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,6})\d*)?)?)?"
-    r"\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?(?:\[[^\]]*\])?\s*$",
+    r"(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,6})\d*)?)?)?"
+    r"\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?(?:\[[^\]]*\])?",
     re.IGNORECASE,
 )
 
 
 def _parse_odd_time(text: str, field: str) -> dt.datetime:
     """Parse ISO 8601 that the RFC does not allow: no seconds, `+0200`, `[Europe/Paris]`."""
-    match = _ODD_TIME.match(text)
+    match = _ODD_TIME.fullmatch(text.strip()) if len(text) <= _LONGEST_TIME else None
     if match is None:
         raise _not_a_time(text, field)
     try:
@@ -224,6 +225,8 @@ def _parse_odd_time(text: str, field: str) -> dt.datetime:
 
 
 def _not_a_time(text: str, field: str) -> InvalidEventError:
+    if len(text) > _LONGEST_TIME:
+        text = text[:_LONGEST_TIME] + "…"
     return InvalidEventError(
         field, f"{text!r} is not an ISO 8601 time such as 2026-01-31T08:30:00Z"
     )

@@ -63,7 +63,8 @@ def test_findings_can_be_listed_and_filtered(client: TestClient) -> None:
     assert one["findings"][0]["affected_count"] == 2
     assert client.get("/v1/drift", params={"status": "resolved"}).json()["total"] == 0
     assert client.get("/v1/drift", params={"status": "all", "limit": 1}).json()["complete"] is False
-    assert client.get("/v1/drift", params={"since": "99999999999d"}).status_code == 200
+    for period in ("99999999999d", "9" * 5_000 + "d"):
+        assert client.get("/v1/drift", params={"since": period}).status_code == 200
     for name, value in (("status", "x"), ("kind", "x"), ("severity", "x"), ("since", "x")):
         bad = client.get("/v1/drift", params={name: value})
         assert (bad.status_code, bad.json()["field"]) == (400, name)

@@ -107,3 +107,9 @@ def test_an_entity_shows_the_tags_of_its_columns(client):
     client.post("/v1/tags", json={"entity": "column:db:orders:email", "tags": ["pii"]})
     columns = client.get("/v1/entity", params={"entity": "orders"}).json()["columns"]
     assert [(column["name"], column["tags"]) for column in columns] == [("email", ["pii"])]
+
+
+@pytest.mark.parametrize("before", ["9" * 5_000 + "-1", "9" * 20 + "-" + "9" * 20, "٣٣٣٣٣٣-٣"])
+def test_a_cursor_of_runs_that_no_answer_has_is_refused(client, before):
+    answer = client.get("/v1/runs", params={"entity": "orders", "before": before})
+    assert (answer.status_code, answer.json()["field"]) == (400, "before")

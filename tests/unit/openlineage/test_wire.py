@@ -225,6 +225,13 @@ class TestRefused:
         assert error.reason
         assert str(error).startswith(f"{field}: ")
 
+    @pytest.mark.parametrize("odd", [" " * 10_000_000, "[" * 10_000_000, "+00" + "0" * 10_000_000])
+    def test_a_very_long_time_is_refused_at_once_and_not_repeated_whole(self, odd):
+        # The test takes minutes if the time to find this out grows faster than the text.
+        with pytest.raises(InvalidEventError) as caught:
+            parsed(run_event(at="20260101" + odd + "x"))
+        assert len(str(caught.value)) < 300
+
     def test_no_event_time(self):
         event = run_event()
         del event["eventTime"]

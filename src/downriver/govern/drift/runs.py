@@ -79,7 +79,8 @@ def parse_period(text: str) -> int | None:
     found = _PERIOD.fullmatch(text.strip().lower())
     if found is None:
         return None
-    return min(int(float(found[1]) * _UNITS[found[2]] * _MICROS), _LONGEST_PERIOD) or None
+    micros = float(found[1]) * _UNITS[found[2]] * _MICROS  # infinite for very many digits
+    return int(min(micros, _LONGEST_PERIOD)) or None
 
 
 def parse_zone(name: str, field: str) -> dt.tzinfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -215,6 +216,9 @@ def _parse_state(state: str | None) -> RunState | None:
         raise InvalidRequestError("state", f"{state!r} is not one of {known}") from exc
 
 
+_CURSOR = re.compile(r"[0-9]{5,18}-[0-9]{1,18}")  # five at least: not the year of a time
+
+
 def _cursor(run: JobRun) -> str:
     return f"{run.first_at}-{run.number}"
 
@@ -223,7 +227,7 @@ def _parse_before(before: str | None) -> tuple[int, int] | None:
     """Return the position that a cursor or a time means."""
     if before is None:
         return None
-    at, dash, number = before.partition("-")
-    if dash and at.isdecimal() and len(at) > 4 and number.isdecimal():  # not the year of a time
+    if _CURSOR.fullmatch(before):
+        at, _, number = before.partition("-")
         return int(at), int(number)
     return parse_moment(before, "before"), 0

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _READERS = 200  # runs listed for one version
 _FAILED = ("FAIL", "ABORT")
+_DIGITS = 18  # of a version that is a number
 
 
 class VersionApi:
@@ -267,7 +268,7 @@ def _commit_of(version: str, facets: list[RunFacet]) -> CommitFacet:
 
 def _is_between(restored: str, version: str, rollback: str) -> bool:
     """Return whether a version is after the one that a rollback restored. Both are numbers."""
-    if not (restored.isdecimal() and version.isdecimal() and rollback.isdecimal()):
+    if not all(text.isdecimal() and len(text) <= _DIGITS for text in (restored, version, rollback)):
         return False
     return int(restored) < int(version) < int(rollback)
 

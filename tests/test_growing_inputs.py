@@ -1,0 +1,149 @@
+"""No regular expression that the server runs in its own process takes more than linear time.
+
+Each is tried on texts made for it: a beginning that matches, then one of its repeated parts many
+times over, then a character that ends the match. Code that others send is read in worker processes
+with a limit of CPU time, so the patterns of `capture` and `impact` are not among these.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.test_regular_expressions import (
+    FOUND,
+    MANY,
+    REPEATS,
+    SOURCE,
+    C,
+    _one,
+    first_characters,
+    parser,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+IN_THE_SERVER = ("http", "service", "store", "graph", "govern", "openlineage", "model", "export")
+LENGTH = 40_000  # quadratic time is seconds, linear time is milliseconds
+CPU_SECONDS = 1.0
+LIKELY = " \n\taA0_.(\"'{-,/:"
+METHODS = frozenset({"search", "match", "fullmatch", "findall", "finditer", "sub", "split"})
+FIRSTS = 4  # characters that are tried for each repetition, besides a sample of the whole body
+
+
+def sample(items) -> str:
+    """A text that a sequence matches, as short as it can be."""
+    parts = []
+    for op, value in items:
+        if op is C.BRANCH:
+            parts.append(sample(value[1][0]))
+        elif op is C.SUBPATTERN:
+            parts.append(sample(value[-1]))
+        elif op in REPEATS:
+            parts.append(sample(value[2]) * value[0])
+        elif op not in (C.AT, C.ASSERT, C.ASSERT_NOT, C.GROUPREF, C.GROUPREF_EXISTS):
+            parts.append(min(_one(op, value)[0], key=lambda c: (not c.isalnum(), c), default=""))
+    return "".join(parts)
+
+
+def repetitions(items, before: str = "") -> Iterator[tuple[str, str]]:
+    """Each text that a sequence can repeat, with a beginning that leads to it."""
+    for op, value in items:
+        if op in REPEATS:
+            _, most, body = value
+            if most > MANY:
+                likely = sorted(first_characters(body), key=lambda c: (c not in LIKELY, c))
+                yield from ((before, text) for text in (sample(body), *likely[:FIRSTS]) if text)
+            yield from repetitions(body, before)
+        elif op is C.SUBPATTERN:
+            yield from repetitions(value[-1], before)
+        elif op is C.BRANCH:
+            for part in value[1]:
+                yield from repetitions(part, before)
+        before += sample([(op, value)])
+
+
+def attacks(pattern: str, flags: int) -> set[str]:
+    """Texts that make a bad pattern try again and again."""
+    texts = set()
+    for before, repeated in repetitions(parser.parse(pattern, flags)):
+        times = LENGTH // len(repeated)
+        texts |= {before + repeated * times + "\0", (before + repeated) * (times // 2 + 1)}
+    return {text[: LENGTH + 100] for text in texts}
+
+
+def methods_of(place: str) -> set[str]:
+    """How a file uses the pattern of a place: by the name that it gives to it, or directly."""
+    name, line = place.rsplit(":", 1)
+    tree = ast.parse((SOURCE / name).read_text("utf-8"))
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    for call in calls:
+        if (
+            call.lineno == int(line)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in METHODS
+        ):
+            return {call.func.attr}
+    names = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.lineno <= int(line) <= (node.end_lineno or 0)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in names
+        and node.attr in METHODS
+    }
+    return used or {"search"}
+
+
+@contextmanager
+def cpu_limit(what: str) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TimeoutError(what)
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def attack(pattern: str, flags: int, method: str) -> None:
+    compiled = re.compile(pattern, flags)
+    for text in attacks(pattern, flags):
+        with cpu_limit(f"{method} of {pattern} in {text[:40]!r}…"):
+            if method == "sub":
+                compiled.sub("", text)
+            elif method == "finditer":
+                list(compiled.finditer(text))
+            else:
+                getattr(compiled, method)(text)
+
+
+SERVED = [one for one in FOUND if one[0].split("/")[0] in IN_THE_SERVER]
+
+
+@pytest.mark.parametrize(("place", "pattern", "flags"), SERVED, ids=[p for p, _, _ in SERVED])
+def test_time_grows_with_the_input_and_not_faster(place: str, pattern: str, flags: int) -> None:
+    for method in sorted(methods_of(place)):
+        attack(pattern, flags, method)
+
+
+@pytest.mark.parametrize("pattern", [r"\s*x", r"(\w+)\s*=", r"a.*b.*c", r"\s+$"])
+def test_the_attacks_find_patterns_that_are_slow(pattern: str) -> None:
+    with pytest.raises(TimeoutError):
+        attack(pattern, 0, "search")
