@@ -25,6 +25,8 @@ REQUIREMENTS = (
     "apache-airflow-providers-openlineage==2.20.3",
     "apache-airflow-providers-common-sql==2.4.0",
     "apache-airflow-providers-sqlite==4.3.4",
+    "msgspec==0.22.0",  # of Downriver, whose hooks tests import there
+    "zstandard==0.25.0",
 )
 # The provider knows the assets of a task. Of a task on SQLite it sends the query and no tables.
 DAG = """

@@ -45,7 +45,7 @@ from downriver.openlineage.facets.job import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from downriver.model.ids import DatasetId, JobId
     from downriver.openlineage import Event
@@ -112,6 +112,31 @@ class CatalogExport(msgspec.Struct):
     unread: list[UnreadRecord] = []
 
 
+def merge_exports(exports: Sequence[CatalogExport]) -> CatalogExport:
+    """Return several exports of one system as one: columns and tags of a dataset add up."""
+    merged = CatalogExport(exports[0].source)
+    tables: dict[DatasetId, ExportedTable] = {}
+    for export in exports:
+        for table in export.tables:
+            known = tables.setdefault(table.id, table)
+            if known is not table:
+                _add_table(known, table)
+        merged.jobs += export.jobs
+        merged.unread += export.unread
+    merged.tables = list(tables.values())
+    return merged
+
+
+def _add_table(known: ExportedTable, other: ExportedTable) -> None:
+    known.kind = known.kind or other.kind
+    known.description = known.description or other.description
+    known.columns = [*known.columns, *other.columns]
+    known.owners = [*known.owners, *other.owners]
+    known.tags = [*known.tags, *other.tags]
+    known.column_tags = {**other.column_tags, **known.column_tags}
+    known.other_names = [*known.other_names, *other.other_names]
+
+
 def render_export(export: CatalogExport, at: int) -> Iterator[Event]:
     """Yield an event for each table and each job of an export."""
     for table in export.tables:
@@ -132,9 +157,11 @@ def _job_facets(job: ExportedJob, source: str) -> Facets:
     if job.description:
         facets["documentation"] = render_description("Job", job.description)
     if len(job.outputs) > 1 and job.origins:
-        facets[LINEAGE] = render_job_lineage(
-            {one: JobOutput(sources, OutputLineage({})) for one, sources in job.origins.items()}
-        )
+        outputs = {
+            target: JobOutput(sources, OutputLineage(_column_inputs(job.outputs.get(target, {}))))
+            for target, sources in job.origins.items()
+        }
+        facets[LINEAGE] = render_job_lineage(outputs)
     if job.blind_spots:
         facets[BLIND_SPOTS] = render_blind_spots(job.blind_spots)
     if job.upstream:
@@ -164,11 +191,14 @@ def _facets(table: ExportedTable, source: str) -> Facets:
 
 
 def _column_lineage(columns: ColumnSources) -> msgspec.Raw:
-    fields = {
+    return render_column_lineage(OutputLineage(_column_inputs(columns)))
+
+
+def _column_inputs(columns: ColumnSources) -> dict[str, list[ColumnInput]]:
+    return {
         field: [ColumnInput(source, column, _DECLARED) for source, column in sources]
         for field, sources in columns.items()
     }
-    return render_column_lineage(OutputLineage(fields))
 
 
 def copied_inputs(source: DatasetId, names: Iterable[str]) -> dict[str, list[ColumnInput]]:

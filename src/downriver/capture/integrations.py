@@ -31,6 +31,34 @@ INTEGRATIONS: tuple[Integration, ...] = (
         ("apache/airflow", "integration/airflow"),
         guide="collecting",
     ),
+    Integration(
+        "prefect",
+        "lineage_hook() as on_completion of flows and tasks",
+        ("PREFECT",),
+        package="prefect",
+        guide="integrations/orchestrators",
+    ),
+    Integration(
+        "dagster",
+        "LINEAGE_HOOKS as hooks of a job",
+        ("DAGSTER",),
+        package="dagster",
+        guide="integrations/orchestrators",
+    ),
+    Integration("atlas", "downriver import atlas FILE", ("ATLAS",), guide="integrations/atlas"),
+    Integration(
+        "datahub", "downriver import datahub FILE", ("DATAHUB",), guide="integrations/datahub"
+    ),
+    Integration(
+        "openmetadata",
+        "downriver import openmetadata FILE",
+        ("OPENMETADATA",),
+        guide="integrations/openmetadata",
+    ),
+    Integration(
+        "amundsen", "downriver import amundsen FILE", ("AMUNDSEN",), guide="integrations/amundsen"
+    ),
+    Integration("unity", "downriver import unity FILE", ("UNITY",), guide="integrations/unity"),
     Integration("dbt", "downriver capture dbt target", ("DBT",), guide="dbt"),
     Integration(
         "spark",

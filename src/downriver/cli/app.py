@@ -56,6 +56,18 @@ COMMANDS: tuple[CommandEntry, ...] = (
             CommandEntry("glue", "catalogs.imports:glue", "Import the tables of AWS Glue."),
             CommandEntry("unity", "catalogs.imports:unity", "Import the lineage of Unity Catalog."),
             CommandEntry(
+                "atlas", "catalogs.imports:atlas", "Import entities and lineage of Apache Atlas."
+            ),
+            CommandEntry(
+                "datahub", "catalogs.imports:datahub", "Import metadata files of DataHub."
+            ),
+            CommandEntry(
+                "openmetadata",
+                "catalogs.imports:openmetadata",
+                "Import lineage and tables of OpenMetadata.",
+            ),
+            CommandEntry("amundsen", "catalogs.imports:amundsen", "Import CSV files of Amundsen."),
+            CommandEntry(
                 "kafka-connect",
                 "catalogs.imports:kafka_connect",
                 "Import the connectors of Kafka Connect.",

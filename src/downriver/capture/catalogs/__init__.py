@@ -1,6 +1,17 @@
 """Lineage that other catalogs have exported to files, one module for each catalog."""
 
+from downriver.capture.catalogs.amundsen import parse_amundsen
+from downriver.capture.catalogs.atlas import parse_atlas
+from downriver.capture.catalogs.datahub import parse_datahub
 from downriver.capture.catalogs.glue import parse_glue
+from downriver.capture.catalogs.openmetadata import parse_openmetadata
 from downriver.capture.catalogs.unity import parse_unity
 
-__all__ = ["parse_glue", "parse_unity"]
+__all__ = [
+    "parse_amundsen",
+    "parse_atlas",
+    "parse_datahub",
+    "parse_glue",
+    "parse_openmetadata",
+    "parse_unity",
+]

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.capture.catalogs import parse_glue, parse_unity
-from downriver.capture.entries import render_export
+from downriver.capture.catalogs import (
+    parse_amundsen,
+    parse_atlas,
+    parse_datahub,
+    parse_glue,
+    parse_openmetadata,
+    parse_unity,
+)
+from downriver.capture.entries import merge_exports, render_export
 from downriver.capture.rest import RestApi
 from downriver.cli.events import StoredEvents, UnreadableEvent, show_stored
 from downriver.cli.output import JsonOption, StoreOption, counted, print_json
@@ -17,6 +24,8 @@ from downriver.service import Lineage
 from downriver.service.session import now
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from downriver.capture.entries import CatalogExport
 
 _BATCH = 500
@@ -123,6 +132,70 @@ def kafka_connect(
     else:
         text, name, at = _text(Path(source)), source, _modified(Path(source))
     _import(parse_connectors(text, name, brokers), name, store, at=at, json=json)
+
+
+def atlas(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="JSON of entities or lineage of Apache Atlas."),
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import entities and lineage of Apache Atlas: datasets, processes, columns, classifications.
+
+    A file has an entity, a list of entities, or an answer of Atlas about lineage.
+    """
+    _import_files(files, parse_atlas, store, json=json)
+
+
+def datahub(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Metadata files of DataHub, as JSON.")
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import metadata files of DataHub: datasets, data jobs, columns, tags and lineage."""
+    _import_files(files, parse_datahub, store, json=json)
+
+
+def openmetadata(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="JSON of OpenMetadata's API.")
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import answers of OpenMetadata's API: lineage of an entity, and lists of tables."""
+    _import_files(files, parse_openmetadata, store, json=json)
+
+
+def amundsen(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="CSV files of Amundsen's databuilder.")
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import CSV files of Amundsen: tables, columns, owners and lineage.
+
+    The columns of a file decide what it has.
+    """
+    _import_files(files, parse_amundsen, store, json=json)
+
+
+def _import_files(
+    files: list[Path],
+    parse: Callable[[str, str], CatalogExport],
+    store: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Import several files as one export, so that facts of one dataset are stated together."""
+    exports = [parse(_text(file), str(file)) for file in files]
+    name = ", ".join(map(str, files))
+    _import(merge_exports(exports), name, store, at=max(map(_modified, files)), json=json)
 
 
 def _text(file: Path) -> str:
