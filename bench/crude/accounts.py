@@ -268,6 +268,8 @@ def _same_table(name: str, dataset: str, *, by_last: bool) -> bool:
     theirs = [part for part in re.split(r"[./]", dataset.replace('"', "").replace("`", "")) if part]
     if not ours or not theirs:
         return False
+    if ours[-1] != theirs[-1]:  # BigQuery: a source may be all tables with a prefix
+        theirs[-1] = theirs[-1].removesuffix("_*")
     if by_last:
         return re.sub(r"_v\d+$", "", theirs[-1]) == re.sub(r"_v\d+$", "", ours[-1])
     length = min(len(ours), len(theirs))

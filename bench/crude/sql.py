@@ -2,7 +2,8 @@
 
 Excluded are: comments and text in quotes, names of CTEs and aliases of the same statement,
 temporary tables of the same file, tables that the file drops again after it created them, table
-functions (a name before a parenthesis), variables, and the catalogs of the database.
+functions (a name before a parenthesis), variables, the catalogs of the database, and branches of
+templates that need a variable whose default is false.
 """
 
 from __future__ import annotations
@@ -76,8 +77,13 @@ _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^{}]*\}", re.DOTALL)
 _COMMENTS = re.compile(
     r"(?P<string>'(?:[^'\\\n]|''|\\.)*')"  # which may contain --
     r"|\{#.*?#\}|--[^\n]*|/\*.*?\*/"
-    r"|^[ \t]*(?:#[ \t!]|#standardSQL|#legacySQL|\\echo|REM(?:ARK)?\b|PROMPT\b)"
+    r"|^[ \t]*(?:#[ \t!]|#standardSQL|#legacySQL|\\echo|(?i:REM(?:ARK)?\b|PROMPT\b))"
     r"[^\n]*", re.DOTALL | re.MULTILINE)  # fmt: skip
+# A branch or a loop that dbt leaves out unless the project sets its variable.
+_OFF = re.compile(
+    r"(?P<opening>\{%-?\s*(?:if\s+var\(\s*['\"]\w+['\"]\s*,\s*(?:false|none)\s*\)"
+    r"|for\s+\w+\s+in\s+var\(\s*['\"]\w+['\"]\s*,\s*\[\s*\]\s*\))\s*-?%\})"
+    r".*?(?=\{%-?\s*(?:elif|else|endif|endfor))", re.IGNORECASE | re.DOTALL)  # fmt: skip
 _FOREIGN_BODY = re.compile(
     r"(?<=LANGUAGE )\s*(?:js|javascript|python|plpython3?u|java|scala|plperlu?|plv8|r)\b.*?"
     r"(\$\w*\$|\"\"\"|''').*?\1", _F | re.DOTALL)  # fmt: skip
@@ -114,7 +120,10 @@ class SqlText(msgspec.Struct):
 
 def mask(text: str) -> SqlText:
     """Blank comments and quoted texts, and replace template expressions by one character."""
-    plain = _FOREIGN_BODY.sub(lambda match: blank(match[0]), text)
+    plain = _OFF.sub(
+        lambda match: match["opening"] + blank(match[0][len(match["opening"]) :]), text
+    )
+    plain = _FOREIGN_BODY.sub(lambda match: blank(match[0]), plain)
     plain = _COMMENTS.sub(lambda match: match["string"] or blank(match[0]), plain)
     set_by_code = re.search(r"\{%[^%]*\b(?:ref|source)\s*\(", plain)
     masked = _JINJA.sub(_template, plain)

@@ -74,3 +74,19 @@ def test_a_fixture_that_is_not_there_is_a_blind_spot(tmp_path: Path) -> None:
     tests = "unit_tests:\n  - name: a\n    model: m\n    expect: {format: csv, fixture: lost}\n"
     (job,) = scan(tmp_path, {"models/tests.yml": tests}).jobs
     assert [spot.message for spot in job.spots] == ["the fixture lost is not in a test folder"]
+
+
+def test_the_time_of_a_run_is_no_gap_and_its_conditions_are_both_read(tmp_path: Path) -> None:
+    model = (
+        "select x, '{{ run_started_at.astimezone(modules.pytz.timezone(\"UTC\")) }}' as t,\n"
+        "  '{{ (modules.datetime.datetime.now() - modules.datetime.timedelta(days=1))"
+        '.strftime("%Y-%m") }}\' as m\n'
+        "from {{ ref('b') }}\n"
+        "{% if run_started_at.weekday() == 0 %}join {{ ref('c') }} using (x){% endif %}\n"
+    )
+    sharded = 'select x from events_{{ run_started_at.strftime("%Y%m%d") }}\n'
+    found = scan(tmp_path, {"models/a.sql": model, "models/sharded.sql": sharded})
+    by_name = {job.id.name: job for job in found.jobs}
+    assert {dataset.name for dataset in by_name["a"].inputs} == {"b", "c"}
+    assert by_name["a"].spots == []
+    assert [spot.kind for spot in by_name["sharded"].spots] == ["table_function"]

@@ -15,6 +15,7 @@ from downriver.capture.sql.templates.package_macros import (
 from downriver.capture.sql.templates.unknown import (
     DatabaseQuery,
     MacroPackage,
+    RunTime,
     TemplateTable,
     TemplateUnknown,
 )
@@ -66,14 +67,14 @@ def dbt_globals(
         "load_result": DatabaseQuery(rendering, "load_result"),
         "load_relation": lambda relation: TemplateUnknown(rendering, f"load_relation({relation})"),
         "exceptions": MacroPackage(rendering, "exceptions", MACROS_WITHOUT_OUTPUT.get),
-        "modules": MacroPackage(rendering, "modules", lambda name: None),
+        "modules": MacroPackage(rendering, "modules", _module_of_time(rendering)),
         "dbt": MacroPackage(rendering, "dbt", own.get),
         "fromjson": lambda text, default=None: _from_json(text, default),
         "tojson": lambda value, default=None, sort_keys=False: str(value),
         "set": lambda value, default=None: list(dict.fromkeys(value)),
         "zip": lambda *lists: list(zip(*lists, strict=False)),
         "invocation_id": "invocation_id",
-        "run_started_at": TemplateUnknown(rendering, "run_started_at"),
+        "run_started_at": RunTime(rendering, "run_started_at"),
         "model": TemplateUnknown(rendering, "model"),
         "graph": TemplateUnknown(rendering, "graph"),
         "flags": TemplateUnknown(rendering, "flags"),
@@ -100,6 +101,13 @@ def _environment(rendering: TemplateRendering, name: Any, default: Any) -> Any:
         return default
     rendering.unknown(f"the environment variable {name} is unknown", str(name))
     return TemplateUnknown(rendering, str(name), noted=True)
+
+
+def _module_of_time(rendering: TemplateRendering) -> Callable[[str], RunTime | None]:
+    """Return modules whose values are times: they are no tables or columns, so none is a gap."""
+    return lambda name: (
+        RunTime(rendering, f"modules.{name}") if name in ("datetime", "pytz") else None
+    )
 
 
 def _target(rendering: TemplateRendering) -> Callable[[str], str | None]:

@@ -200,6 +200,24 @@ class TemplateUnknown(Undefined):
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _arithmetic  # type: ignore[assignment]
 
 
+class RunTime(TemplateUnknown):
+    """The time of a run, or a value computed from it: no table or column depends on it."""
+
+    __slots__ = ()
+
+    def __init__(self, rendering: TemplateRendering, text: str) -> None:
+        super().__init__(rendering, text, noted=True)
+
+    def __getattr__(self, name: str) -> TemplateUnknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return RunTime(self._rendering, f"{self._text.removesuffix('()')}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> TemplateUnknown:
+        """Return a call without its arguments, which may be in a string of SQL."""
+        return RunTime(self._rendering, f"{self._text.replace('.', '_')}()")
+
+
 def bind_unknown(rendering: TemplateRendering) -> type[TemplateUnknown]:
     """Return the class that Jinja uses for unknown names."""
 
