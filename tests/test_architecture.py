@@ -1,6 +1,6 @@
 """Rules for the package layout that docs/ARCHITECTURE.md describes.
 
-A rule is a function from a module to its violations. Its docstring tells the reader what to do.
+A rule is a function from a module to its violations. Its docstring states what to do.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _defined_names(module: Path) -> set[str]:
 def test_every_path_and_function_in_the_architecture_exists() -> None:
     text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
     missing = []
-    for path, name in re.findall(r"`((?:\w+/)+\w+\.py)(?:::([\w.]+))?`", text):
+    for path, name in re.findall(r"`((?:\w+/)+\w+\.(?:py|java))(?:::([\w.]+))?`", text):
         places = [ROOT / "src" / "downriver" / path, ROOT / path, ROOT / "src" / path]
         found = next((place for place in places if place.exists()), None)
         if found is None or (name and name not in _defined_names(found)):

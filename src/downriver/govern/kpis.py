@@ -143,7 +143,7 @@ class _Names:
         return _some(list(self.ids(nodes).values()))
 
     def ids(self, nodes: Iterable[int]) -> dict[int, str]:
-        """Return what nodes are called in answers."""
+        """Return the ids of nodes in answers."""
         display_names = self._view.graph.nodes.identities.display_names(nodes, self._view.reader)
         return {node: str(name.id) for node, name in display_names.items()}
 
@@ -278,7 +278,7 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
 
 
 class _Runs:
-    """How jobs have run lately."""
+    """The last runs of jobs."""
 
     def __init__(self, view: KpiInputs) -> None:
         since = view.now - DAYS * DAY
@@ -318,7 +318,7 @@ class _Runs:
 
 
 def _lateness(starts: dict[int, list[int]], now: int) -> tuple[set[int], set[int]]:
-    """Return the jobs that have a rhythm and are still at it, and those of them that are late."""
+    """Return the jobs that have a rhythm and still run, and those of them that are late."""
     limits = LatenessLimits()
     rhythmic: set[int] = set()
     late: set[int] = set()

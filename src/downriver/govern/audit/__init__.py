@@ -1,1 +1,1 @@
-"""The log anchored in other places, and the audit log as files."""
+"""Signed checkpoints of the log in other places, and the audit log as files."""

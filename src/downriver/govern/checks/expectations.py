@@ -21,7 +21,7 @@ _WALKED = 100_000
 
 
 class EdgeOutcome(NamedTuple):
-    """Why an expectation does not hold, None if it does, and what could not be seen."""
+    """The reason why an expectation fails, None if it holds, and the blind spots."""
 
     entity: str
     related: list[str]

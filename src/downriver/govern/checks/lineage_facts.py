@@ -1,4 +1,4 @@
-"""The datasets, jobs, edges and labels that the rules look at, read once for all of them."""
+"""The datasets, jobs, edges and labels that the rules check, read once for all of them."""
 
 from __future__ import annotations
 

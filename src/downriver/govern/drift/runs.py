@@ -92,7 +92,7 @@ def parse_zone(name: str, field: str) -> dt.tzinfo:
 
 
 _HOUR = 3_600_000_000
-_LONGEST_PERIOD = 200 * 365 * 24 * _HOUR  # as good as for ever, and in the range of a time
+_LONGEST_PERIOD = 200 * 365 * 24 * _HOUR  # longer than any schedule, and in the range of a time
 _MINUTE = 60_000_000
 _RETRY = 0.2  # a start after less than this share of the usual gap is a retry, not the next run
 _NEAR = 0.3  # a gap follows the rhythm when it differs from the expected gap by at most this share

@@ -68,7 +68,7 @@ Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
 
 DAY = 86_400_000_000
-# What makes the median absolute deviation, and that of nine in ten, a standard deviation.
+# Factors that convert the median absolute deviation, and the ninth decile, to a standard deviation.
 _OF_HALF, _OF_NINE_IN_TEN = 1.4826, 1 / 1.645
 _CENTRE_ERROR = 1.57  # variance of a median of n, in n-ths of the variance of a value
 _SEASON_DAYS = 3  # a weekday or hour has its own baseline after this many days
@@ -105,9 +105,9 @@ def _chance_of_rate(expected: float, size: float) -> float:
 
 
 class Measurement(NamedTuple):
-    """How a figure is compared: rates as they are, counts by ratio; `floor` is noise for sure.
+    """How a figure is compared: rates by difference, counts by ratio. Less than `floor` is noise.
 
-    `chance` is how far it is off by chance alone, from what is expected and over how many rows.
+    `chance` is the deviation by chance alone, given the expected value and the number of rows.
     """
 
     to_scale: Callable[[Floats], Floats]

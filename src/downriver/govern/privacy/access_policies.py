@@ -31,7 +31,7 @@ class SqlDialect(str, Enum):
 def render_ranger(report: PrivacyReport, tag: str, service: str) -> list[dict[str, Any]]:
     """Return tag policies as `POST /service/public/v2/api/policy` takes them, one at a time.
 
-    Owners of the datasets may read what has the tag, everybody else gets hashes.
+    Owners of the datasets may read the tagged values. All other users get hashes.
     """
     owners = sorted({owner for each in report.datasets for owner in each.owners})
     columns = [c.column for each in report.datasets for c in each.columns]

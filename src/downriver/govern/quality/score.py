@@ -87,7 +87,7 @@ def _unscored(dataset: str) -> BlindSpot:
 def combine(parts: list[ScoredPart]) -> float | None:
     """Return the weighted mean of the known parts, from 0 to 100.
 
-    Stability alone is no score: nothing drifts where nothing is reported.
+    Stability alone gives no score: a dataset without reports has no findings.
     """
     known = [part for part in parts if part.value is not None]
     if all(part.part == "stability" for part in known):

@@ -1,4 +1,4 @@
-"""What a job writes before and after an edit, compared by how it is made."""
+"""Compares what a job writes before and after an edit, by the steps that derive it."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _sets_twice(steps: tuple[DerivationStep, ...]) -> bool:
 def _followed(
     columns: set[str], rows: bool, steps: tuple[DerivationStep, ...]
 ) -> tuple[set[str], bool]:
-    """Follow changed columns into what later steps make of them."""
+    """Follow changed columns through later steps."""
     found = set(columns)
     for step in steps:
         text = step.text.casefold()

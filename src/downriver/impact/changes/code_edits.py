@@ -192,7 +192,7 @@ class _Comparing:
             name = self._catalog.dataset(node).id.name
             self._propose(node, self._as_changes(name, node, difference))
 
-    # Who it is
+    # Identity
 
     def _rewrite(self, process: Job, now: CodeJob | None) -> Job:
         """Return a process as its new code has it."""

@@ -123,7 +123,7 @@ class CommitCode:
         return result
 
     def _weakened(self, unread: Unread) -> Unread:
-        """Return that Python which does not parse alters no table, if no word in it is of data."""
+        """Return that unparsable Python alters no table, if it contains no word about data."""
         is_python = unread.reason is UnreadReason.PYTHON_SYNTAX and unread.path.endswith(".py")
         if is_python and not PythonFile(unread.path, self.text(unread.path)).concerns_data:
             return replace(unread, reason=UnreadReason.DYNAMIC_CODE)
