@@ -2,72 +2,20 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from typing import TYPE_CHECKING
 
-from downriver.capture.spark.actions import IoStatistics, PlanLeaf, SparkAction
+from downriver.capture.spark.actions import PlanLeaf, SparkAction
 from downriver.capture.spark.io.sinks import WriteCommand, find_write
 from downriver.capture.spark.io.sources import DatasetLocator
 from downriver.capture.spark.java import Java, column_ids, elements, operators_in, simple_name
-from downriver.capture.spark.plan.details import PlanDetailReader, PlanShortener
+from downriver.capture.spark.plan.details import WIDE, PlanDetailReader, PlanShortener
+from downriver.capture.spark.plan_text import PlanText, PlanTextReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from downriver.capture.spark.executions import Execution
-
-_METRIC = re.compile(r"\b(\w+) -> SQLMetric\((?:(?!SQLMetric\().)*?value: (-?\d+)\)")
-_STAGE = "QueryStageExec"
-_MOST_LEAVES = 200
-
-
-def read_written(executed: Java) -> IoStatistics:
-    """Return the rows, bytes and files that a command wrote."""
-    return _statistics(executed, size="numOutputBytes", files="numFiles")
-
-
-def read_scanned(executed: Java) -> dict[int, IoStatistics]:
-    """Return the rows and bytes of each scan, by the ids of its output columns."""
-    action: dict[int, IoStatistics] = {}
-    for leaf in _scans(executed):
-        statistics = _statistics(leaf, size="filesSize", files="numFiles")
-        for column in column_ids(leaf.output()):
-            action.setdefault(column, statistics)
-    return action
-
-
-def unwrapped(plan: Java) -> Java:
-    """Return the plan inside the wrappers of adaptive execution and eager commands."""
-    while True:
-        kind = simple_name(plan)
-        if kind == "AdaptiveSparkPlanExec":
-            plan = plan.executedPlan()
-        elif kind.endswith(_STAGE):
-            plan = plan.plan()
-        elif kind == "CommandResultExec":
-            plan = plan.commandPhysicalPlan()
-        else:
-            return plan
-
-
-def _scans(executed: Java) -> Iterator[Java]:
-    waiting = [executed]
-    seen = 0
-    while waiting and seen < _MOST_LEAVES:
-        plan = waiting.pop()
-        for leaf in elements(plan.collectLeaves()):
-            seen += 1
-            kind = simple_name(leaf)
-            if kind == "AdaptiveSparkPlanExec" or kind.endswith(_STAGE):
-                waiting.append(unwrapped(leaf))
-            elif kind.endswith("ScanExec"):
-                yield leaf
-
-
-def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
-    counted = {name: int(value) for name, value in _METRIC.findall(plan.metrics().mkString("\n"))}
-    return IoStatistics(counted.get("numOutputRows"), counted.get(size), counted.get(files))
-
 
 _LONGEST_STACK = 8_000
 # A part of a write of Delta; a frame as an RDD, which is no action yet and has no name in Python.
@@ -79,8 +27,10 @@ _MULTI_INSERT = "multi-commands"  # Spark's name for FROM … INSERT … INSERT 
 class ActionReader:
     """Reads the plans of one session. `largest_plan` is a number of operators times columns."""
 
-    def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
-        self._locator = DatasetLocator(session)
+    def __init__(self, session: Java, gateway: Java, *, largest_plan: int) -> None:
+        jvm = gateway.jvm
+        self._text = PlanTextReader(gateway)
+        self._locator = DatasetLocator(session, self._text)
         self._shortener = PlanShortener(jvm)
         self._details = PlanDetailReader(jvm)
         self._largest_plan = largest_plan
@@ -133,7 +83,7 @@ class ActionReader:
     ) -> None:
         """Read the plan and the counts of an action."""
         query, reads = command.query, command.reads
-        if query is not None:
+        if query is not None and (reads or before):
             action.columns = column_ids((reads or (query,))[-1].output())
         if any(action.wraps(inner) for inner in before):
             return  # the plan and the counts are known already, from the inner command
@@ -147,12 +97,11 @@ class ActionReader:
         if not action.writes and any(leaf.rewriting for leaf in action.leaves):
             action.leaves, action.plan = [], ""  # a part of another action
         elif executed is not None:
-            _count(action, executed)
+            self._count(action, executed)
 
     def read_plan(self, query: Java) -> SparkAction:
         """Return a plan as an action without a result, for example the plan of a frame."""
-        columns = column_ids(query.output())
-        action = SparkAction(name="", ended_at=0, duration_ns=0, columns=columns)
+        action = SparkAction(name="", ended_at=0, duration_ns=0, columns=[])
         self._read_plan(action, query)
         return action
 
@@ -163,44 +112,66 @@ class ActionReader:
         reads: Sequence[Java] = (),
         ran: Java | None = None,
     ) -> None:
+        if reads:
+            self._read_parts(action, query, reads)
+            return
         stored = action.sink is not None and action.sink.location.table is not None
         # Only the analysed plan shows the casts to the column types of a table.
-        plans = [*reads] or [
-            self._shortener.shorten(query, len(action.columns), None if stored else ran)
-        ]
-        action.leaves = [leaf for plan in plans for leaf in self._locator.leaves(plan)]
+        may_be_optimized = ran is not None and not stored
+        text = self._text.plan(
+            query,
+            merged=True,
+            largest=self._largest_plan,
+            widest=WIDE if may_be_optimized else None,
+        )
+        shorter = None
+        if not text.tree:  # wide
+            shorter = self._shortener.optimized(query, ran)
+            text = self._text.plan(
+                query if shorter is None else shorter,
+                merged=shorter is None,
+                largest=self._largest_plan,
+            )
+
+        @functools.cache
+        def plan() -> Java:
+            return self._shortener.merged(query) if shorter is None else shorter
+
+        action.columns = text.columns
+        action.leaves = self._locator.leaves_of(text, plan)
         action.tables = self._locator.tables
-        action.schema = str((reads or (query,))[-1].schema().json())
-        # Cheap for wide plans too: the text of an operator shows at most 25 columns.
-        trees = [str(plan.numberedTreeString()) for plan in plans]
-        operators, width = sum(tree.count("\n") for tree in trees), len(action.columns)
-        if operators * max(width, 1) > self._largest_plan:
-            action.too_large = f"{operators} operators over {width} columns"
-            return
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
+        action.schema = text.schema
+        action.plan, action.unread = text.json, text.error
+        if text.json:
+            action.details = self._details.read(plan, text.tree, text.json, stored=stored)
+        elif not text.error:
+            action.too_large = _size(text)
 
-        try:
-            action.plan = str((query if reads else plans[0]).toJSON())
-        except (Py4JJavaError, PySparkException) as exc:  # Scala code may have no form in JSON
-            action.unread = str(exc).partition("\n")[0]
-            return
-        if not reads:
-            action.details = self._details.read(plans[0], trees[0], action.plan, stored=stored)
+    def _read_parts(self, action: SparkAction, query: Java, reads: Sequence[Java]) -> None:
+        """Read a command that consists of plans and clauses, such as MERGE."""
+        texts = [self._text.plan(plan, merged=False, largest=-1) for plan in reads]
+        action.leaves = [leaf for plan in reads for leaf in self._locator.leaves(plan)]
+        action.tables = self._locator.tables
+        action.schema = texts[-1].schema
+        whole = self._text.plan(query, merged=False, largest=self._largest_plan)
+        action.plan, action.unread = whole.json, whole.error
+        if not whole.json and not whole.error:
+            action.too_large = _size(whole)
 
-
-def _count(action: SparkAction, executed: Java) -> None:
-    executed = unwrapped(executed)
-    if action.sink is not None:
-        action.written = read_written(executed)
-    if any(leaf.locations for leaf in action.leaves):
-        scanned = read_scanned(executed)
+    def _count(self, action: SparkAction, executed: Java) -> None:
+        written, scanned = self._text.counts(executed)
+        if action.sink is not None:
+            action.written = written
         action.read = {
             leaf.first_id: scanned[column]
             for leaf in action.leaves
             for column in leaf.columns
-            if column in scanned
+            if leaf.locations and column in scanned
         }
+
+
+def _size(text: PlanText) -> str:
+    return f"{text.operators} operators over {len(text.columns)} columns"
 
 
 def _new_action(execution: Execution, command: WriteCommand, error: Java | None) -> SparkAction:

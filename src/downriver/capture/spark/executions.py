@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.spark.actions import SparkAction
+from downriver.capture.spark.plan_text import compile_class
 
 if TYPE_CHECKING:
     from downriver.capture.spark.java import Java
@@ -56,7 +55,7 @@ class ExecutionListener:
 
     def __init__(self, context: Any) -> None:
         self._context = context._jsc.sc()
-        self._queue = _listener_class(context._gateway).newInstance()
+        self._queue = compile_class(context._gateway, _CLASS).newInstance()
         self._context.addSparkListener(self._queue)
 
     def next(self) -> Execution | str:
@@ -97,15 +96,3 @@ class ExecutionListener:
     def remove(self) -> None:
         """Unregister the listener."""
         self._context.removeSparkListener(self._queue)
-
-
-@functools.lru_cache(maxsize=4)
-def _listener_class(gateway: Java) -> Java:
-    """Compile the listener in the JVM, with the compiler that Spark uses for its queries."""
-    source = resources.files("downriver.capture.spark").joinpath(f"{_CLASS}.java")
-    jvm = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    spark = jvm.org.apache.spark.SparkContext.getOrCreate()
-    compiler.setParentClassLoader(spark.getClass().getClassLoader())
-    compiler.cook(source.read_text("utf-8"))
-    return compiler.getClassLoader().loadClass(f"downriver.{_CLASS}")

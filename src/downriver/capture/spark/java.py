@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 Java: TypeAlias = Any  # a py4j proxy: its members are known at run time only
 
@@ -65,4 +65,9 @@ def operators_in(tree: str) -> list[tuple[int, str]]:
 
 def column_ids(attributes: Java) -> list[int]:
     """Return the ids of a plan's columns."""
-    return [int(found[-1]) for text in element_texts(attributes) if (found := _ID.findall(text))]
+    return ids_in(element_texts(attributes))
+
+
+def ids_in(attributes: Sequence[str]) -> list[int]:
+    """Return the ids of columns that are written as `name#id`."""
+    return [int(found[-1]) for text in attributes if (found := _ID.findall(text))]

@@ -163,7 +163,7 @@ class TrackedSession:
         )
 
     def _reader(self, session: Java) -> ActionReader:
-        return ActionReader(session, self._context._gateway.jvm, largest_plan=_LARGEST_PLAN)
+        return ActionReader(session, self._context._gateway, largest_plan=_LARGEST_PLAN)
 
     def _drain(self) -> None:
         """Wait until all finished queries are read."""

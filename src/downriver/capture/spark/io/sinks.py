@@ -62,14 +62,14 @@ def find_write(command: Java, kind: str, locator: DatasetLocator) -> WriteComman
 
 
 def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
-    table = option_value(command.catalogTable())
-    path = dataset_at(str(command.outputPath().toString()))
-    form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
-    place = DatasetLocation(path, None, form) if table is None else locator.table(table)
-    lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
-    return WriteCommand(
-        Sink(place, element_texts(command.outputColumnNames()), lifecycle), command.query()
-    )
+    written = locator.text.file_write(command)
+    if written.has_table:
+        place = locator.table(command.catalogTable().get())
+    else:
+        form = written.format.removesuffix("FileFormat").lower()
+        place = DatasetLocation(dataset_at(written.path), None, form)
+    lifecycle = "OVERWRITE" if written.mode == "Overwrite" else ""
+    return WriteCommand(Sink(place, written.columns, lifecycle), command.query())
 
 
 def _directory(command: Java, locator: DatasetLocator) -> WriteCommand:

@@ -22,6 +22,8 @@ from downriver.openlineage.naming import dataset_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from downriver.capture.spark.plan_text import PlanText, PlanTextReader
+
 _NO_DATASET = frozenset(
     {
         "CommandResult",
@@ -49,7 +51,8 @@ _EMPTY_LEAF = PlanLeaf(-1, [])  # reads no dataset
 class DatasetLocator:
     """Locates the datasets in one session's plans."""
 
-    def __init__(self, session: Java) -> None:
+    def __init__(self, session: Java, text: PlanTextReader) -> None:
+        self.text = text
         self._known: dict[str, PlanLeaf] = {}
         self._catalog = session.sessionState().catalog()
         self._parser = session.sessionState().sqlParser()
@@ -62,6 +65,19 @@ class DatasetLocator:
         found = list(self._leaves(plan))
         for subquery in elements(plan.subqueriesAll()):
             found.extend(self._leaves(subquery))
+        return found
+
+    def leaves_of(self, text: PlanText, plan: Callable[[], Java]) -> list[PlanLeaf]:
+        """Return the leaves of a plan that was read as text; `plan` returns it as an object."""
+        if text.has_subqueries:
+            return self.leaves(plan())
+        found = []
+        for at, (kind, line) in enumerate(text.leaves):
+            leaf = _EMPTY_LEAF if kind in _NO_DATASET else self._known.get(line)
+            if leaf is None:
+                leaf = self._read(plan().collectLeaves().apply(at), kind, line)
+            if leaf.columns:
+                found.append(leaf)
         return found
 
     def table(self, table: Java) -> DatasetLocation:
@@ -136,17 +152,20 @@ class DatasetLocator:
     def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
         leaves = plan.collectLeaves()
         for at, text in enumerate(element_texts(leaves)):
-            # The text contains column ids, which are never reused, so equal text means the same
-            # relation.
             found = self._known.get(text)
             if found is None:
                 leaf = leaves.apply(at)
-                kind = simple_name(leaf)
-                found = self._read_leaf(leaf, kind)
-                if kind == "LogicalRelation" and len(self._known) < _MOST_CACHED:
-                    self._known[text] = found
+                found = self._read(leaf, simple_name(leaf), text)
             if found.columns:
                 yield found
+
+    def _read(self, leaf: Java, kind: str, text: str) -> PlanLeaf:
+        found = self._read_leaf(leaf, kind)
+        # The text contains column ids, which are never reused, so equal text means the same
+        # relation.
+        if kind == "LogicalRelation" and len(self._known) < _MOST_CACHED:
+            self._known[text] = found
+        return found
 
     def _read_leaf(self, leaf: Java, kind: str) -> PlanLeaf:
         columns = [] if kind in _NO_DATASET else column_ids(leaf.output())

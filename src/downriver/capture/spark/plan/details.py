@@ -16,9 +16,9 @@ from downriver.capture.spark.java import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_WIDE = 100  # columns; narrower plans are short
+WIDE = 100  # columns; narrower plans are short
 # The optimizer may merge or remove these without changing any dependency.
 _FOLDED = frozenset({"Project", "SubqueryAlias", "WriteFiles"})
 # The optimizer may compute these at once, and the origins are lost.
@@ -31,18 +31,18 @@ class PlanShortener:
     def __init__(self, jvm: Java) -> None:
         self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject.apply
 
-    def shorten(self, query: Java, width: int, ran: Java | None) -> Java:
-        """Return a plan of a query with as few projections as possible.
+    def merged(self, query: Java) -> Java:
+        """Return a plan of a query with as few projections as possible."""
+        return self._collapse(query)
 
-        For a wide query that ran, this is the optimized plan, if its other operators are the same.
+    def optimized(self, query: Java, ran: Java) -> Java | None:
+        """Return the optimized plan of a wide query that ran, if its operators are the same.
+
         The optimized plan has no columns for a branch that is never taken.
         """
-        if ran is not None and width >= _WIDE:
-            kinds, optimized = _kinds(query), _optimized(ran)
-            is_comparable = optimized is not None and not _COMPUTED.intersection(kinds)
-            if is_comparable and kinds == _kinds(optimized):
-                return optimized
-        return self._collapse(query)
+        kinds, optimized = _kinds(query), _optimized(ran)
+        is_comparable = optimized is not None and not _COMPUTED.intersection(kinds)
+        return optimized if is_comparable and kinds == _kinds(optimized) else None
 
 
 def _optimized(ran: Java) -> Java | None:
@@ -79,7 +79,7 @@ class PlanDetailReader:
             jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
         )
 
-    def read(self, plan: Java, tree: str, text: str, *, stored: bool) -> PlanDetails:
+    def read(self, plan: Callable[[], Java], tree: str, text: str, *, stored: bool) -> PlanDetails:
         """Return what the JSON of a plan leaves out. `tree` is the plan's numbered text.
 
         `stored`: the output is written to a table, whose column types may need casts.
@@ -87,10 +87,11 @@ class PlanDetailReader:
         operators = operators_in(tree)
         expanded: dict[int, list[list[str]]] = {}
         if '"projections":null' in text:
-            expanded = dict(_expanded(plan, operators))
+            expanded = dict(_expanded(plan(), operators))
         casts: frozenset[int] = frozenset()
-        if "cast(" in tree or "more fields" in tree:
-            casts = frozenset(self._own_casts(plan, operators, stored=stored))
+        may_cast = stored or any(kind in _CASTING for _, kind in operators)
+        if may_cast and ("cast(" in tree or "more fields" in tree):
+            casts = frozenset(self._own_casts(plan(), operators, stored=stored))
         return PlanDetails(expanded, casts)
 
     def _own_casts(

@@ -60,8 +60,8 @@ def local(spark: Any) -> Any:
 def test_the_optimized_plan_has_the_lineage_of_the_analysed_plan(
     golden: GoldenSession, made: Any, shorter: bool
 ) -> None:
-    jvm = golden.spark.sparkContext._gateway.jvm
-    reader = ActionReader(golden.spark._jsparkSession, jvm, largest_plan=1_000_000)
+    gateway = golden.spark.sparkContext._gateway
+    reader = ActionReader(golden.spark._jsparkSession, gateway, largest_plan=1_000_000)
     execution = made(golden.spark)._jdf.queryExecution()
     [ran] = reader.read(COLLECT, execution)
     analysed = reader.read_plan(execution.analyzed())

@@ -90,7 +90,7 @@ def test_a_thousand_columns_through_a_hundred_steps() -> None:
 
 def test_a_wider_and_longer_plan_takes_no_more_round_trips(golden: GoldenSession) -> None:
     session = golden.spark._jsparkSession
-    reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=200_000)
+    reader = ActionReader(session, golden.spark.sparkContext._gateway, largest_plan=200_000)
     small, large = chain(golden, 40, 3), chain(golden, 400, 30)
     first = round_trips(golden, lambda: reader.read_plan(small))
     again = round_trips(golden, lambda: reader.read_plan(small))
@@ -100,7 +100,7 @@ def test_a_wider_and_longer_plan_takes_no_more_round_trips(golden: GoldenSession
 
 def test_beyond_the_limit_there_is_dataset_lineage_and_a_blind_spot(golden: GoldenSession) -> None:
     session = golden.spark._jsparkSession
-    reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=10)
+    reader = ActionReader(session, golden.spark.sparkContext._gateway, largest_plan=10)
     action = reader.read_plan(chain(golden, 20, 3))
     lineage = read_lineage(action)
     assert action.plan == ""
