@@ -684,9 +684,11 @@ def main() -> int:
         listed[outcome.fault.kind] += outcome.rank > 0
         if given.show and outcome.rank != 1:
             _show(outcome, console)
-    rows = [[kind, str(total[kind]), str(first[kind]), str(listed[kind])] for kind in total]
-    rows.append(["all", *(str(sum(c.values())) for c in (total, first, listed))])
-    headings = ["fault", "injected", "true cause first", "true cause among suspects"]
+    rows: list[tuple[str, ...]] = [
+        (kind, str(total[kind]), str(first[kind]), str(listed[kind])) for kind in total
+    ]
+    rows.append(("all", *(str(sum(c.values())) for c in (total, first, listed))))
+    headings = ("fault", "injected", "true cause first", "true cause among suspects")
     print_table(Table("Root causes", headings, rows), console)
     return 0
 

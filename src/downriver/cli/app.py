@@ -206,6 +206,8 @@ COMMANDS: tuple[CommandEntry, ...] = (
                 "systems.capture:great_expectations",
                 "Read results of Great Expectations.",
             ),
+            CommandEntry("soda", "systems.capture:soda", "Read results of Soda scans."),
+            CommandEntry("deequ", "systems.capture:deequ", "Read results of Deequ."),
             CommandEntry("delta", "systems.capture:delta", "Read the versions of Delta tables."),
             CommandEntry(
                 "iceberg", "systems.capture:iceberg", "Read the snapshots of Iceberg tables."

@@ -10,7 +10,7 @@ from tests.openlineage import dataset_event
 from tests.unit.cli.command import downriver
 from tests.unit.govern.scenario import told
 
-from downriver.capture.great_expectations import read_validations
+from downriver.capture.check_results.great_expectations import read_validations
 from downriver.errors import InvalidRequestError
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage

@@ -66,15 +66,18 @@ def mlflow(
     _show(found, full_names=full_names, json=json)
 
 
+CheckedOption = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="The dataset that was validated."),
+]
+
+
 def great_expectations(
     files: Annotated[
         list[Path],
         typer.Argument(metavar="FILE", help="JSON of a validation or checkpoint result."),
     ],
-    dataset: Annotated[
-        str | None,
-        typer.Option("--dataset", metavar="NAME", help="The dataset that was validated."),
-    ] = None,
+    dataset: CheckedOption = None,
     dry_run: DryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
@@ -84,6 +87,42 @@ def great_expectations(
     with Lineage.open(store, create=False) as lineage:
         for path in files:
             found = lineage.systems.great_expectations(path, dataset=dataset, dry_run=dry_run)
+            _show(found, full_names=full_names, json=json)
+
+
+def soda(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="JSON that `soda scan -srf FILE` wrote."),
+    ],
+    dataset: CheckedOption = None,
+    dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read results of Soda scans as checks of the tables that were scanned."""
+    with Lineage.open(store, create=False) as lineage:
+        for path in files:
+            found = lineage.systems.soda(path, dataset=dataset, dry_run=dry_run)
+            _show(found, full_names=full_names, json=json)
+
+
+def deequ(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="JSON of `VerificationResult.checkResultsAsJson`."),
+    ],
+    dataset: CheckedOption = None,
+    dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read results of Deequ as checks of a dataset. The files do not name it: use --dataset."""
+    with Lineage.open(store, create=False) as lineage:
+        for path in files:
+            found = lineage.systems.deequ(path, dataset=dataset, dry_run=dry_run)
             _show(found, full_names=full_names, json=json)
 
 

@@ -19,9 +19,10 @@ from downriver.openlineage.facets.dataset import (
 from downriver.service.session import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from downriver.capture.check_results.great_expectations import ValidationResult
     from downriver.capture.commits import TableLog
     from downriver.service.session import StoreSession
 
@@ -91,11 +92,40 @@ class SystemApi:
 
         `dataset` is what was validated, if the file does not name it as the store does.
         """
-        from downriver.capture.great_expectations import read_validations
+        from downriver.capture.check_results.great_expectations import read_validations
 
-        validations = read_validations(path)
+        found = read_validations(path)
+        return self._store_checks("great-expectations", path, found, dataset, dry_run=dry_run)
+
+    def soda(
+        self, path: Path, *, dataset: str | None = None, dry_run: bool = False
+    ) -> SystemCapture:
+        """Read the result file of a Soda scan. The datasets must be known."""
+        from downriver.capture.check_results.soda_deequ import read_soda_scan
+
+        found = read_soda_scan(path)
+        return self._store_checks("soda", path, found, dataset, dry_run=dry_run)
+
+    def deequ(
+        self, path: Path, *, dataset: str | None = None, dry_run: bool = False
+    ) -> SystemCapture:
+        """Read the results of Deequ's checks, as JSON, of a dataset that is known."""
+        from downriver.capture.check_results.soda_deequ import read_deequ_results
+
+        found = read_deequ_results(path)
+        return self._store_checks("deequ", path, found, dataset, dry_run=dry_run)
+
+    def _store_checks(
+        self,
+        system: str,
+        path: Path,
+        validations: Sequence[ValidationResult],
+        dataset: str | None,
+        *,
+        dry_run: bool,
+    ) -> SystemCapture:
         found = SystemCapture(
-            system="great-expectations", source=str(path), runs=len(validations), datasets=[],
+            system=system, source=str(path), runs=len(validations), datasets=[],
             events=0, registered=not dry_run,
         )  # fmt: skip
         events = []

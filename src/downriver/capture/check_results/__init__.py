@@ -1,0 +1,1 @@
+"""Results of tools that check data: Great Expectations, Soda, Deequ."""
