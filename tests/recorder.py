@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """A request that the server got."""
+    """A request that the server got; names of headers are in lower case."""
 
     method: str
     path: str
@@ -37,18 +37,16 @@ def recording_server(answers: Mapping[str, object]) -> Iterator[Recorder]:
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length)
-            requests.append(
-                Recorded(
-                    self.command, self.path, dict(self.headers), json.loads(body) if body else None
-                )
-            )
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            content = json.loads(body) if body else None
+            requests.append(Recorded(self.command, self.path, headers, content))
             found = self.path in answers
-            content = json.dumps(answers.get(self.path, {"message": "not found"})).encode()
+            answer = json.dumps(answers.get(self.path, {"message": "not found"})).encode()
             self.send_response(200 if found else 404)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(answer)
 
         do_GET = do_POST = do_PUT = answer  # noqa: N815 — names of the standard library
 

@@ -112,7 +112,11 @@ def run(python: Path, script: str, home: Path, **env: str) -> Path:
 @pytest.fixture(scope="module")
 def prefect_store(client_python: Callable[..., Path], tmp_path_factory) -> Path:
     home = tmp_path_factory.mktemp("prefect")
-    quiet = {"PREFECT_LOGGING_LEVEL": "ERROR", "DO_NOT_TRACK": "1"}
+    quiet = {
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "200",
+    }
     return run(client_python(*PREFECT), FLOW, home, **quiet)
 
 

@@ -85,7 +85,10 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "export",
         "",
         "Copy the graph to another system.",
-        (CommandEntry("neo4j", "catalogs.neo4j:neo4j", "Copy the graph to Neo4j."),),
+        (
+            CommandEntry("neo4j", "catalogs.neo4j:neo4j", "Copy the graph to Neo4j."),
+            CommandEntry("datahub", "catalogs.datahub:datahub", "Send lineage to DataHub."),
+        ),
     ),
     CommandEntry("select", "graph:select", "List the datasets and jobs that a selector matches."),
     CommandEntry("same", "graph:same", "Record that two names are one dataset."),
