@@ -58,6 +58,9 @@ INTEGRATIONS: tuple[Integration, ...] = (
     Integration(
         "amundsen", "downriver import amundsen FILE", ("AMUNDSEN",), guide="integrations/amundsen"
     ),
+    Integration(
+        "kubeflow", "downriver import kubeflow FILE", ("KUBEFLOW",), guide="integrations/kubeflow"
+    ),
     Integration("unity", "downriver import unity FILE", ("UNITY",), guide="integrations/unity"),
     Integration("dbt", "downriver capture dbt target", ("DBT",), guide="dbt"),
     Integration(

@@ -68,6 +68,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
             ),
             CommandEntry("amundsen", "catalogs.imports:amundsen", "Import CSV files of Amundsen."),
             CommandEntry(
+                "kubeflow", "catalogs.imports:kubeflow", "Import compiled Kubeflow pipelines."
+            ),
+            CommandEntry(
                 "kafka-connect",
                 "catalogs.imports:kafka_connect",
                 "Import the connectors of Kafka Connect.",

@@ -4,6 +4,7 @@ from downriver.capture.catalogs.amundsen import parse_amundsen
 from downriver.capture.catalogs.atlas import parse_atlas
 from downriver.capture.catalogs.datahub import parse_datahub
 from downriver.capture.catalogs.glue import parse_glue
+from downriver.capture.catalogs.kubeflow import parse_kubeflow
 from downriver.capture.catalogs.openmetadata import parse_openmetadata
 from downriver.capture.catalogs.unity import parse_unity
 
@@ -12,6 +13,7 @@ __all__ = [
     "parse_atlas",
     "parse_datahub",
     "parse_glue",
+    "parse_kubeflow",
     "parse_openmetadata",
     "parse_unity",
 ]

@@ -12,6 +12,7 @@ from downriver.capture.catalogs import (
     parse_atlas,
     parse_datahub,
     parse_glue,
+    parse_kubeflow,
     parse_openmetadata,
     parse_unity,
 )
@@ -183,6 +184,17 @@ def amundsen(
     The columns of a file decide what it has.
     """
     _import_files(files, parse_amundsen, store, json=json)
+
+
+def kubeflow(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Pipelines that KFP compiled, as YAML.")
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import compiled Kubeflow pipelines: tasks, artifacts and models."""
+    _import_files(files, parse_kubeflow, store, json=json)
 
 
 def _import_files(
