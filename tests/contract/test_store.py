@@ -685,9 +685,8 @@ def connected(location: str) -> closing:
 
 def tamper(location: str, *statements: str) -> None:
     """Do to the database what no store would."""
-    unguarded = [
-        "DROP TRIGGER IF EXISTS log_is_append_only_" + what for what in ("update", "delete")
-    ]
+    triggers = ("log_is_append_only_update", "log_is_append_only_delete", "log_keeps_its_chain")
+    unguarded = [f"DROP TRIGGER IF EXISTS {trigger}" for trigger in triggers]
     if location.startswith("postgresql://"):
         unguarded = ["ALTER TABLE log DISABLE TRIGGER ALL"]
     with connected(location) as connection:
