@@ -217,8 +217,11 @@ def main() -> None:
         arguments.projects, arguments.models, arguments.changes, arguments.seed
     )
     if arguments.show:
-        for one in wrong:
-            print(f"{one.change}: {one.model}: {one.happened}, said {one.said} {one.error}")
+        for prediction in wrong:
+            print(
+                f"{prediction.change}: {prediction.model}: {prediction.happened}, "
+                f"reported {prediction.reported} {prediction.error}"
+            )
     print(f"{tried} changes, {arguments.projects} projects of {arguments.models} models")
     print_tallies(tallies)
 
