@@ -100,12 +100,16 @@ def methods_of(place: str) -> set[str]:
     used = {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in names
-        and node.attr in METHODS
+        if isinstance(node, ast.Attribute) and _name_of(node.value) in names
     }
-    return used or {"search"}
+    return used & METHODS or {"search"}
+
+
+def _name_of(node: ast.expr) -> str | None:
+    """The name of a pattern, or of a dictionary of patterns."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 @contextmanager
