@@ -26,10 +26,10 @@ class Integration(NamedTuple):
 INTEGRATIONS: tuple[Integration, ...] = (
     Integration(
         "airflow",
-        "pip install apache-airflow-providers-openlineage, then OPENLINEAGE_URL",
+        "pip install apache-airflow-providers-openlineage, then OPENLINEAGE_URL; or LineagePlugin",
         ("AIRFLOW",),
         ("apache/airflow", "integration/airflow"),
-        guide="collecting",
+        guide="integrations/orchestrators",
     ),
     Integration(
         "prefect",

@@ -52,7 +52,7 @@ class TaskRun(msgspec.Struct, kw_only=True):
 
 
 def record_task(task: TaskRun) -> None:
-    """Send the start and the end of a run, and wait shortly: the process may end at once."""
+    """Send the start and the end of a run, and wait for it: the process may end at once."""
     with guarded(f"recording a run of {task.integration.title()}"):
         emitter = shared_emitter()
         inputs = list(_datasets(task.inputs, {}))
