@@ -326,3 +326,20 @@ def test_files_that_import_one_module_do_not_share_what_they_change(tmp_path: Pa
     found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
     outputs = {job.id.name: [d.name for d in job.outputs] for job in found.jobs}
     assert outputs["b_job"] == ["raw.a"]
+
+
+def test_operators_without_data_and_messages_are_no_blind_spots() -> None:
+    code = (
+        "import logging\nimport pandas as pd\n"
+        "from airflow.operators.empty import EmptyOperator\n"
+        "from airflow.sensors.external_task import ExternalTaskMarker\n\n"
+        "def make(name):\n"
+        "    EmptyOperator(task_id=name)\n    ExternalTaskMarker(task_id='m')\n"
+        "    CustomOperator(task_id='c')\n\n"
+        "def load():\n"
+        "    orders = pd.read_csv('orders.csv')\n    logging.info('%s', orders)\n"
+        "    orders.to_csv('out.csv')\n\nload()\n"
+    )
+    found = scan_text("dags/daily.py", code, ScanCatalog(namespace="n"))
+    spots = [(spot.kind, spot.line) for job in found.jobs for spot in job.spots]
+    assert spots == [("unread_call", 9)]

@@ -48,9 +48,14 @@ _NAMES_DATA = (
 )  # fmt: skip
 
 
+def is_control(kind: str) -> bool:
+    """Whether an operator only controls the order of tasks, or notifies."""
+    return _CONTROLS.fullmatch(kind) is not None
+
+
 def has_data(kind: str, args: Arguments) -> bool:
     """Whether an operator can read or write data. A notification does not."""
-    if _CONTROLS.fullmatch(kind):
+    if is_control(kind):
         return False
     return not _MANAGES.fullmatch(kind) or any(args.get(name) is not None for name in _NAMES_DATA)
 

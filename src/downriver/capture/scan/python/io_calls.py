@@ -10,6 +10,8 @@ import ast
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
+from downriver.capture.scan.python.airflow_operators import is_control
+
 Access: TypeAlias = Literal["reads", "writes", "reads or writes"]
 
 
@@ -328,7 +330,9 @@ def _is_spark(site: _Site) -> bool:
 def _is_operator(site: _Site) -> bool:
     """Whether a call creates an Airflow task, also with `Operator.partial(…).expand(…)`."""
     kind = site.base.rpartition(".")[2] if site.name == "partial" else site.name
-    return site.has("task_id") and kind[:1].isupper()
+    if not site.has("task_id") or not kind[:1].isupper():
+        return False
+    return site.has("sql") or not is_control(kind)
 
 
 _WRITES = re.compile(

@@ -340,13 +340,16 @@ def _of_airflow(run: Interpreter, target: ImportedName, args: Arguments) -> Valu
     return run.airflow.create(run, target, args)
 
 
+_MESSAGES = ("logging.", "warnings.", "loguru.", "structlog.", "pprint.")
+
+
 def _of_other_modules(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
     """Follow a function outside of the repository: its result depends on all its arguments."""
     columns = list_columns(args.all())
     if columns:
         return combined(columns, DependencyKind.TRANSFORMATION)
     frames = [value for value in args.all() if isinstance(value, Frame)]
-    if not frames or not target.last[:1].islower():
+    if not frames or not target.last[:1].islower() or target.name.startswith(_MESSAGES):
         return None
     run.recorder.add_blind_spot(
         "other_module", f"{target.name} gets a frame; its code is not in the repository", args.line
