@@ -35,6 +35,7 @@ READS_BY_POST = {
     "/v1/column-edges",
     "/v1/inventory",
     "/v1/schema-check",
+    "/v1/incidents",
     "/mcp",  # its tools that write need a writer
 }
 UNAUTHORIZED, FORBIDDEN = 401, 403
