@@ -1,8 +1,7 @@
 -- Within a redaction, the bodies of entries may change. Their hashes and the chain never do.
 ALTER TABLE meta ADD COLUMN redacting INTEGER NOT NULL DEFAULT 0;
 DROP TRIGGER log_is_append_only_update;
-CREATE TRIGGER log_keeps_its_chain BEFORE UPDATE OF seq, digest, received_at, chain ON log
-    BEGIN SELECT raise(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER log_is_append_only_update BEFORE UPDATE OF body ON log
-    WHEN (SELECT redacting FROM meta) = 0
+CREATE TRIGGER log_is_append_only_update BEFORE UPDATE ON log
+    WHEN (SELECT redacting FROM meta) = 0 OR NEW.seq <> OLD.seq OR NEW.digest <> OLD.digest
+        OR NEW.received_at <> OLD.received_at OR NEW.chain <> OLD.chain
     BEGIN SELECT raise(ABORT, 'the log is append-only'); END;
