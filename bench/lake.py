@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -31,11 +32,11 @@ from downriver.lake.storage.files import Folder
 from downriver.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
-    from downriver.lake.schemas import StageReport
+    from downriver.lake.stages import StageReport
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)
@@ -51,6 +52,20 @@ _HEADINGS = (
     "core-s, of these four",
     "memory, MB",
     "core-s by stage",
+)
+
+
+class Addition(NamedTuple):
+    """Events that are added to a lake, and what is new in them."""
+
+    file: str
+    about: str
+
+
+_ADDITIONS = (
+    Addition("one.jsonl", "(1 %, reruns)"),
+    Addition("ten.jsonl", "(10 %, reruns)"),
+    Addition("new.jsonl", "(1 %, of new jobs)"),
 )
 
 
@@ -100,25 +115,46 @@ def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> 
     """Measure events from file to gold at several sizes; yield the table after each."""
     datasets = _DATASETS if max(sizes) > max(_QUICK) else max(sizes) // 4
     rows: list[tuple[str, ...]] = []
+    added: list[tuple[str, ...]] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "events.jsonl"
             column_edges = run_in_process(_write_events, path, datasets, size)
-            rows.append(_measure(spark, path, folder, size))
+            row, first = _measure(spark, path, folder, size)
+            rows.append(row)
             yield _events_table(rows, column_edges, memory)
+            added += _measure_additions(spark, Path(folder), size, first)
+            yield _additions_table(added)
             if size == sizes[0]:
                 yield _measure_publishing(Folder(f"{folder}/lake"), folder)
 
 
 def _write_events(path: Path, datasets: int, count: int) -> int:
-    """Write `count` events of a warehouse; return the number of column edges of its jobs."""
+    """Write `count` events of a warehouse; return the number of column edges of its jobs.
+
+    Also write the events that are added later, a file for each addition.
+    """
     warehouse = Warehouse(datasets)
+    column_edges = warehouse.column_edges
+    one, ten = count // 100, count // 10
+    events = warehouse.events(count + one + ten)
+    _write(path, islice(events, count))
+    _write(path.with_name(_ADDITIONS[0].file), islice(events, one))
+    _write(path.with_name(_ADDITIONS[1].file), events)
+    new = warehouse.add_datasets(max(1, one // 4))
+    _write(path.with_name(_ADDITIONS[2].file), islice(new, one))
+    return column_edges
+
+
+def _write(path: Path, events: Iterable[bytes]) -> None:
     with path.open("wb") as stream:
-        stream.writelines(event + b"\n" for event in warehouse.events(count))
-    return warehouse.column_edges
+        stream.writelines(event + b"\n" for event in events)
 
 
-def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
+def _measure(
+    spark: SparkSession, path: Path, folder: str, size: int
+) -> tuple[tuple[str, ...], float]:
+    """Return the row of a size, and the core-seconds of the lake."""
     with watched_usage() as alone:
         run_in_process(fold_here, path)
     with watched_usage() as by_hand:
@@ -132,7 +168,7 @@ def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[s
     times = (alone.seconds, by_hand.seconds, folded, sum(stages.seconds.values()))
     folding = stages.cores["bronze"] + stages.cores["facts"]
     cores = (alone.core_seconds, by_hand.core_seconds, folding, usage.core_seconds)
-    return (
+    row = (
         f"{size:,}",
         f"{path.stat().st_size / 2**20:,.0f}",
         f"{stages.facts:,}",
@@ -140,6 +176,38 @@ def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[s
         " / ".join(f"{used:,.0f}" for used in cores),
         f"{usage.megabytes:,} ({_parts(usage)})",
         ", ".join(f"{name} {used:.0f}" for name, used in stages.cores.items()),
+    )
+    return row, usage.core_seconds
+
+
+def _measure_additions(
+    spark: SparkSession, folder: Path, size: int, first: float
+) -> Iterator[tuple[str, ...]]:
+    """Ingest and build further events; compare with the core-seconds of the first build."""
+    for addition in _ADDITIONS:
+        path = folder / addition.file
+        with path.open("rb") as stream:
+            events = sum(1 for _ in stream)
+        with watched_usage() as usage:
+            stages = Stages(usage)
+            lake = Lake(str(folder / "lake"), spark, report=stages.note)
+            lake.ingest([str(path)])
+            lake.build()
+        yield (
+            f"{size:,}",
+            f"{events:,} {addition.about}",
+            f"{usage.core_seconds:.1f}",
+            f"{usage.core_seconds / first:.1%}",
+            ", ".join(f"{name} {used:.1f}" for name, used in stages.cores.items()),
+        )
+
+
+def _additions_table(rows: list[tuple[str, ...]]) -> Table:
+    return Table(
+        "Events added to a lake",
+        ("events before", "added", "core-s", "of the first build", "core-s by stage"),
+        list(rows),
+        ("In this order, in the same lake. Each is an ingest and a build.",),
     )
 
 

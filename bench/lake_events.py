@@ -32,6 +32,18 @@ class Warehouse:
             for dataset in layer
         }
         self._templates = {dataset: self._template(dataset) for dataset in self._inputs}
+        self._size = datasets
+
+    def add_datasets(self, count: int) -> Iterator[bytes]:
+        """Add datasets to the last layer, and yield the events of the first run of each."""
+        *_, above, layer = self._layers
+        for dataset in range(self._size, self._size + count):
+            number = dataset * _LAYERS + _LAYERS - 1  # a number of the last layer
+            self._inputs[number] = self._random.sample(above, min(len(above), 2))
+            self._templates[number] = self._template(number)
+            layer.append(number)
+            yield from self._run(number, 30)
+        self._size += count
 
     @property
     def column_edges(self) -> int:

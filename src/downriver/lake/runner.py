@@ -19,7 +19,8 @@ from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
 from downriver.lake.build import LakeBuild, read_tables
 from downriver.lake.gold.graph import diff_column_edges, diff_edges
-from downriver.lake.schemas import StageReport, Stages
+from downriver.lake.incremental import IncrementalBuild, can_increment
+from downriver.lake.stages import StageReport, Stages
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import (
     PARQUET,
@@ -110,8 +111,14 @@ class Lake:
         batches = base.batches if full else base.unfolded
         if not batches:
             return []
-        build = self._new_build(f"{base.version + 1:06d}")
-        build.run(batches, {} if full else base.tables)
+        build: LakeBuild | IncrementalBuild
+        if not full and can_increment(base):
+            path = _build_path(f"{base.version + 1:06d}")
+            build = IncrementalBuild(self._storage, path, self._stages, base.tables)
+            build.run(batches)
+        else:
+            build = self._new_build(f"{base.version + 1:06d}")
+            build.run(batches, {} if full else base.tables)
         folded = base.batches[-1].number
         commit_version(
             self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.tables)
@@ -133,7 +140,7 @@ class Lake:
         return build.reports
 
     def _new_build(self, name: str) -> LakeBuild:
-        return LakeBuild(self._storage, f"builds/{name}-{uuid.uuid4().hex[:8]}", self._stages)
+        return LakeBuild(self._storage, _build_path(name), self._stages)
 
     # Query
 
@@ -192,6 +199,10 @@ class Lake:
 
     def _stored(self, stored: dict[str, StoredTable]) -> dict[str, DataFrame]:
         return read_tables(self._storage, stored)
+
+
+def _build_path(name: str) -> str:
+    return f"builds/{name}-{uuid.uuid4().hex[:8]}"
 
 
 def _missing_table(exc: AnalysisException) -> str | None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import msgspec
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
@@ -17,11 +13,16 @@ Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types of Spark SQ
 
 
 class LakeTable(NamedTuple):
-    """A table. `key` identifies a row of a table of facts."""
+    """A table. `key` identifies a row of a table of facts.
+
+    `entity` are SQL expressions that identify the entity of a row. A build writes all rows of the
+    entities that new events mention, and these replace the rows of earlier builds.
+    """
 
     name: str
     columns: Columns
     key: tuple[str, ...] = ()
+    entity: tuple[str, ...] = ()
 
     @property
     def column_names(self) -> list[str]:
@@ -72,6 +73,14 @@ _COLUMN_PAIR = (
 _DERIVATION_TYPE = columns(
     "direct BOOLEAN, subtype STRING, description STRING, masking BOOLEAN, confidence STRING"
 )
+
+_NAMED = ("namespace", "name")
+_JOB_NAMED = ("job_namespace", "job_name")
+_RUN_NAMED = (*_JOB_NAMED, "run")
+_CHECKED = (*_NAMED, *_RUN_NAMED)
+_TARGET_NAMED = ("target_namespace", "target_name")
+# An edge belongs to its job; without a job, to its source.
+_OWNER = ("coalesce(job_namespace, source_namespace)", "coalesce(job_name, source_name)")
 
 # Bronze: events and unreadable records, as they were sent.
 
@@ -135,7 +144,9 @@ FACTS = (NODES, EDGES, RUNS, FACETS, CLAIMS, COLUMNS, DERIVATIONS, BODIES)
 # Silver: the facts with typed columns and readable values.
 
 _DOCUMENTATION = columns("description STRING, owners ARRAY<STRING>")
-DATASETS = LakeTable("datasets", (*_NAME, *_SEEN, *_DOCUMENTATION, ("lifecycle", "STRING")))
+DATASETS = LakeTable(
+    "datasets", (*_NAME, *_SEEN, *_DOCUMENTATION, ("lifecycle", "STRING")), entity=_NAMED
+)
 JOBS = LakeTable(
     "jobs",
     (
@@ -144,6 +155,7 @@ JOBS = LakeTable(
         *_DOCUMENTATION,
         *columns("integration STRING, job_type STRING, sql STRING"),
     ),
+    entity=_NAMED,
 )
 SCHEMA_FIELDS = "ARRAY<STRUCT<path: STRING, type: STRING, description: STRING>>"
 SCHEMA_VERSIONS = LakeTable(
@@ -155,6 +167,7 @@ SCHEMA_VERSIONS = LakeTable(
         ("current", "BOOLEAN"),
         ("fields", SCHEMA_FIELDS),
     ),
+    entity=_NAMED,
 )
 # `current` is false for a column that only an edge or an older schema mentions.
 DATASET_COLUMNS = LakeTable(
@@ -163,6 +176,7 @@ DATASET_COLUMNS = LakeTable(
         *_NAME,
         *columns("field STRING, type STRING, description STRING, ordinal INT, current BOOLEAN"),
     ),
+    entity=_NAMED,
 )
 JOB_RUNS = LakeTable(
     "runs",
@@ -174,10 +188,13 @@ JOB_RUNS = LakeTable(
         *_SEEN,
         ("error", "STRING"),
     ),
+    entity=_RUN_NAMED,
 )
-READS = LakeTable("reads", (*_JOB, *_NAME, *_SEEN))
-WRITES = LakeTable("writes", (*_JOB, *_NAME, *_SEEN))
-DERIVES = LakeTable("derives", (*_COLUMN_PAIR, *_JOB, *_DERIVATION_TYPE, *_SEEN))
+READS = LakeTable("reads", (*_JOB, *_NAME, *_SEEN), entity=_JOB_NAMED)
+WRITES = LakeTable("writes", (*_JOB, *_NAME, *_SEEN), entity=_JOB_NAMED)
+DERIVES = LakeTable(
+    "derives", (*_COLUMN_PAIR, *_JOB, *_DERIVATION_TYPE, *_SEEN), entity=_TARGET_NAMED
+)
 QUALITY = LakeTable(
     "quality",
     (
@@ -185,6 +202,7 @@ QUALITY = LakeTable(
         *_JOB,
         *columns("run STRING, assertion STRING, column STRING, success BOOLEAN, seen_at TIMESTAMP"),
     ),
+    entity=_CHECKED,
 )
 STATISTICS = LakeTable(
     "statistics",
@@ -194,6 +212,7 @@ STATISTICS = LakeTable(
         *columns("run STRING, role STRING, rows BIGINT, bytes BIGINT, files BIGINT"),
         ("seen_at", "TIMESTAMP"),
     ),
+    entity=_CHECKED,
 )
 TAGS = LakeTable(
     "tags",
@@ -203,11 +222,12 @@ TAGS = LakeTable(
         *columns("field STRING, key STRING, value STRING, source STRING"),
         *_SEEN,
     ),
+    entity=_NAMED,
 )
 
 # Gold: the current graph.
 
-GRAPH_NODES = LakeTable("nodes", (("kind", "STRING"), *_NAME, *_SEEN))
+GRAPH_NODES = LakeTable("nodes", (("kind", "STRING"), *_NAME, *_SEEN), entity=_NAMED)
 # `status` is active or stale, as in the server's answers.
 GRAPH_EDGES = LakeTable(
     "edges",
@@ -220,6 +240,7 @@ GRAPH_EDGES = LakeTable(
         ("status", "STRING"),
         *_SEEN,
     ),
+    entity=_OWNER,
 )
 # `direct`: at least one of the kinds carries the value. `masking`: all known derivations mask it.
 COLUMN_EDGES = LakeTable(
@@ -229,6 +250,7 @@ COLUMN_EDGES = LakeTable(
         *columns("kinds ARRAY<STRING>, direct BOOLEAN, masking BOOLEAN, jobs INT"),
         *_SEEN,
     ),
+    entity=_TARGET_NAMED,
 )
 
 # Gold: the number of upstream and downstream entities. Depth is the length of the longest path,
@@ -284,6 +306,7 @@ FAILURE_RATES = LakeTable(
         *columns("failure_rate DOUBLE, usual_seconds DOUBLE"),
         *columns("last_seen TIMESTAMP, last_error STRING"),
     ),
+    entity=_JOB_NAMED,
 )
 SCHEMA_DRIFT = LakeTable(
     "schema_drift",
@@ -292,6 +315,7 @@ SCHEMA_DRIFT = LakeTable(
         *columns("version INT, seen_at TIMESTAMP"),
         *columns("added ARRAY<STRING>, removed ARRAY<STRING>, retyped ARRAY<STRING>"),
     ),
+    entity=_NAMED,
 )
 
 # Gold: governance.
@@ -335,6 +359,15 @@ EDGE_CHANGES = LakeTable(
 )
 COLUMN_EDGE_CHANGES = LakeTable("column_edge_changes", (("change", "STRING"), *_COLUMN_PAIR))
 
+# State: what a build needs of earlier builds, to compute only what new events change.
+DERIVE_ENDS = LakeTable("derive_ends", (*_NAME, ("end", "STRING")), entity=(*_NAMED, "end"))
+WRITE_RHYTHM = LakeTable(
+    "write_rhythm",
+    (*_NAME, *columns("last_written TIMESTAMP, writes BIGINT, usual_seconds DOUBLE")),
+    entity=_NAMED,
+)
+DAILY_COUNTS = LakeTable("daily_counts", columns("day DATE, figure STRING, n BIGINT"))
+
 LAYERS = {
     "bronze": (EVENTS, QUARANTINE),
     "facts": FACTS,
@@ -367,8 +400,11 @@ LAYERS = {
         PII_DATASETS,
         DAILY_KPIS,
     ),
+    "state": (DERIVE_ENDS, WRITE_RHYTHM, DAILY_COUNTS),
 }
 BY_NAME = {f"{layer}.{table.name}": table for layer, held in LAYERS.items() for table in held}
+FULL_NAMES = {table: name for name, table in BY_NAME.items()}
+BUILT = tuple(name for name in BY_NAME if not name.startswith("bronze."))
 
 
 class TableTransform(NamedTuple):
@@ -377,44 +413,3 @@ class TableTransform(NamedTuple):
     table: LakeTable
     inputs: tuple[str, ...]
     run: Callable[..., DataFrame]
-
-
-class StageReport(msgspec.Struct):
-    """The row counts of a stage. In bronze, an input row is written, a duplicate or rejected."""
-
-    stage: str
-    rows_in: int = 0
-    rows_out: int = 0
-    rejected: int = 0
-    duplicates: int = 0
-    seconds: float = 0.0
-
-    def add(self, other: StageReport) -> None:
-        """Add the counts of another run of the same stage."""
-        self.rows_in += other.rows_in
-        self.rows_out += other.rows_out
-        self.rejected += other.rejected
-        self.duplicates += other.duplicates
-        self.seconds += other.seconds
-
-
-class Stages:
-    """Calls `begin` when a stage starts and `report` when it is done."""
-
-    def __init__(
-        self,
-        begin: Callable[[str], None] = lambda stage: None,
-        report: Callable[[StageReport], None] = lambda stage: None,
-    ) -> None:
-        self._begin = begin
-        self._report = report
-
-    @contextmanager
-    def running(self, name: str) -> Iterator[StageReport]:
-        """Time a stage; the caller fills in the counts of its report."""
-        stage = StageReport(name)
-        self._begin(name)
-        started = time.perf_counter()
-        yield stage
-        stage.seconds = round(time.perf_counter() - started, 3)
-        self._report(stage)

@@ -17,8 +17,8 @@ from pyspark.errors import StreamingQueryException
 
 from downriver.errors import DownriverError, InvalidRequestError, LakeBusyError, LakeError
 from downriver.lake.bronze.stream_sources import SCHEME, parse_topic, stream_topic
-from downriver.lake.schemas import StageReport
 from downriver.lake.session import is_connected
+from downriver.lake.stages import StageReport
 from downriver.lake.storage.files import absolute_location, list_files
 from downriver.lake.storage.tables import read_current_version
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from downriver.lake.runner import Lake, QueryAnswer
-    from downriver.lake.schemas import StageReport
+    from downriver.lake.stages import StageReport
     from downriver.lake.storage.tables import LakeVersion
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from downriver.lake.schemas import StageReport
+    from downriver.lake.stages import StageReport
     from downriver.lake.storage.tables import TableStorage
     from downriver.store import Store
 

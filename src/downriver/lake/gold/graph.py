@@ -89,14 +89,18 @@ def gold_column_edges(derives: DataFrame) -> DataFrame:
 
 
 def graph_transforms(stale_days: int) -> tuple[TableTransform, ...]:
-    """Return the transforms of the graph; `stale_days` as in `gold_edges`."""
+    """Return the transforms of nodes and edges; `stale_days` as in `gold_edges`."""
     return (
         TableTransform(schemas.GRAPH_NODES, ("facts.nodes",), gold_nodes),
         TableTransform(
             schemas.GRAPH_EDGES, ("facts.edges",), partial(gold_edges, stale_days=stale_days)
         ),
-        TableTransform(schemas.COLUMN_EDGES, ("silver.derives",), gold_column_edges),
     )
+
+
+COLUMN_EDGES_TRANSFORM = TableTransform(
+    schemas.COLUMN_EDGES, ("silver.derives",), gold_column_edges
+)
 
 
 _ENDS = ["source_namespace", "source_name", "target_namespace", "target_name"]

@@ -7,7 +7,7 @@ events gives the same tables.
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
@@ -17,6 +17,8 @@ from downriver.lake.schemas import TableTransform
 from downriver.openlineage.facets.job import READ_CALLS, READ_JOB_TYPE, READ_PLANS, SPARK
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import Column, DataFrame
 
 _NAME = ["namespace", "name"]
@@ -28,7 +30,7 @@ def gold_dataset_health(
     jobs: DataFrame,
     reads: DataFrame,
     writes: DataFrame,
-    derives: DataFrame,
+    ends: DataFrame,
     versions: DataFrame,
     stale_days: int,
 ) -> DataFrame:
@@ -51,8 +53,8 @@ def gold_dataset_health(
         f.sum(f.coalesce("ends", f.lit(1))).alias("unknown_downstreams"),
     )
     written = writes.groupBy(*_NAME).agg(f.count("*").alias("writers"))
-    sources = _ends(derives, "source").withColumn("is_source", f.lit(True))
-    targets = _ends(derives, "target").withColumn("is_target", f.lit(True))
+    sources = ends.where("end = 'source'").select(*_NAME, f.lit(True).alias("is_source"))
+    targets = ends.where("end = 'target'").select(*_NAME, f.lit(True).alias("is_target"))
     schema_rows = versions.where("current").select(*_NAME, f.lit(True).alias("has_schema"))
     joined = datasets
     for part in (read, written, sources, targets, schema_rows):
@@ -71,12 +73,6 @@ def gold_dataset_health(
         }
     )
     return schemas.DATASET_HEALTH.select(judged)
-
-
-def _ends(derives: DataFrame, end: str) -> DataFrame:
-    return derives.select(
-        f.col(f"{end}_namespace").alias("namespace"), f.col(f"{end}_name").alias("name")
-    ).distinct()
 
 
 def gold_coverage(
@@ -109,24 +105,35 @@ def _jobs_of(edges: DataFrame, name: str) -> DataFrame:
     return jobs.distinct().withColumn(name, f.lit(1))
 
 
-def gold_freshness(writes: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return the last write of each dataset, its usual interval, and its delay.
+def write_rhythm(writes: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return the last write of each dataset, and its usual interval.
 
-    The interval is the median time between the ends of its writers' completed runs.
+    The interval is the median time between the ends of its writers' completed runs. A dataset
+    without such a run has a row too: a row of an earlier build is only replaced, never removed.
     """
     done = runs.where("state = 'complete'").select(*_JOB, f.col("ended_at").alias("at"))
-    last_event = runs.agg(f.max("last_seen").alias("now"))
-    times = writes.join(done, _JOB).select(*_NAME, "at").distinct()
+    times = writes.join(done, _JOB, "left").select(*_NAME, "at").distinct()
     before = f.lag("at").over(Window.partitionBy(*_NAME).orderBy("at"))
     gaps = times.withColumn("gap", _seconds("at") - _seconds(before))
     rhythm = gaps.groupBy(*_NAME).agg(
         f.max("at").alias("last_written"),
-        f.count("*").alias("writes"),
+        f.count("at").alias("writes"),
         f.percentile("gap", 0.5).alias("usual_seconds"),
     )
+    return schemas.WRITE_RHYTHM.select(rhythm)
+
+
+def gold_freshness(rhythm: DataFrame, jobs: DataFrame) -> DataFrame:
+    """Return the last write of each dataset and its delay at the time of the last run.
+
+    `jobs` are the rows of `gold.failure_rates`: each has the time of the last run of a job.
+    """
+    last_event = jobs.agg(f.max("last_seen").alias("now"))
     overdue = _seconds("now") - _seconds("last_written") - f.col("usual_seconds")
-    judged = rhythm.crossJoin(last_event).withColumn(
-        "late_seconds", f.greatest(overdue, f.lit(0.0))
+    judged = (
+        rhythm.where("writes > 0")
+        .crossJoin(last_event)
+        .withColumn("late_seconds", f.greatest(overdue, f.lit(0.0)))
     )
     return schemas.FRESHNESS.select(judged)
 
@@ -180,82 +187,76 @@ def gold_schema_drift(versions: DataFrame) -> DataFrame:
     return schemas.SCHEMA_DRIFT.select(rows)
 
 
-def health_transforms(stale_days: int) -> tuple[TableTransform, ...]:
-    """Return the transforms of health; a dataset not seen for `stale_days` is dead."""
-    return (
-        TableTransform(
-            schemas.DATASET_HEALTH,
-            (
-                "silver.datasets",
-                "silver.jobs",
-                "silver.reads",
-                "silver.writes",
-                "silver.derives",
-                "silver.schema_versions",
-            ),
-            partial(gold_dataset_health, stale_days=stale_days),
-        ),
-        TableTransform(schemas.FRESHNESS, ("silver.writes", "silver.runs"), gold_freshness),
-        TableTransform(schemas.FAILURE_RATES, ("silver.runs",), gold_failure_rates),
-        TableTransform(schemas.SCHEMA_DRIFT, ("silver.schema_versions",), gold_schema_drift),
-    )
+_ENDED = "state IN ('complete', 'fail', 'abort')"
+_FAILED = "state IN ('fail', 'abort')"
 
 
-COVERAGE_TRANSFORMS = (
-    TableTransform(
-        schemas.COVERAGE,
-        ("gold.dataset_health", "silver.jobs", "silver.reads", "silver.writes"),
-        gold_coverage,
-    ),
+class CountedFigure(NamedTuple):
+    """A figure of a day: the number of rows of a table that meet a condition, by a time."""
+
+    name: str
+    table: str
+    moment: str
+    condition: str = "true"
+
+
+_COUNTED = (
+    CountedFigure("datasets", "gold.nodes", "first_seen", "kind = 'dataset'"),
+    CountedFigure("jobs", "gold.nodes", "first_seen", "kind = 'job'"),
+    CountedFigure("edges", "gold.edges", "first_seen"),
+    CountedFigure("column_edges", "gold.column_edges", "first_seen"),
+    CountedFigure("with_schema", "silver.schema_versions", "first_seen", "version = 1"),
+    CountedFigure("schema_changes", "silver.schema_versions", "first_seen", "version > 1"),
+    CountedFigure("runs", "silver.runs", "last_seen"),
+    CountedFigure("failed_runs", "silver.runs", "last_seen", _FAILED),
+    CountedFigure("ended_runs", "silver.runs", "last_seen", _ENDED),
+    CountedFigure("failed_checks", "silver.quality", "seen_at", "NOT success"),
 )
+_WITH_COLUMN_LINEAGE = "with_column_lineage"
+FIGURES = (*(figure.name for figure in _COUNTED), _WITH_COLUMN_LINEAGE)
+COUNTED_TABLES = tuple(dict.fromkeys(figure.table for figure in _COUNTED))
 
 
-_FIGURES = (
-    "datasets",
-    "jobs",
-    "edges",
-    "column_edges",
-    "with_column_lineage",
-    "with_schema",
-    "schema_changes",
-    "runs",
-    "failed_runs",
-    "ended_runs",
-    "failed_checks",
-)
+def figures_by_day(tables: Mapping[str, DataFrame]) -> list[DataFrame]:
+    """Return the rows that each figure counts, as (day, figure), of the given tables."""
+    counted = [
+        tables[figure.table]
+        .where(figure.condition)
+        .select(f.to_date(figure.moment).alias("day"), f.lit(figure.name).alias("figure"))
+        for figure in _COUNTED
+        if figure.table in tables
+    ]
+    if (column_edges := tables.get("gold.column_edges")) is not None:
+        target = [f.col("target_namespace"), f.col("target_name")]
+        first = column_edges.groupBy(*target).agg(f.min("first_seen").alias("first_seen"))
+        counted.append(
+            first.select(
+                f.to_date("first_seen").alias("day"), f.lit(_WITH_COLUMN_LINEAGE).alias("figure")
+            )
+        )
+    return counted
 
 
-def gold_daily_kpis(
-    nodes: DataFrame,
-    edges: DataFrame,
-    column_edges: DataFrame,
-    versions: DataFrame,
-    runs: DataFrame,
-    quality: DataFrame,
-) -> DataFrame:
+def daily_counts(*tables: DataFrame) -> DataFrame:
+    """Return the figures of each day, from the tables of `COUNTED_TABLES`."""
+    counted = figures_by_day(dict(zip(COUNTED_TABLES, tables, strict=True)))
+    return sum_counts([part.withColumn("n", f.lit(1)) for part in counted])
+
+
+def sum_counts(parts: Sequence[DataFrame]) -> DataFrame:
+    """Return the sum of counts by day and figure."""
+    rows = reduce(lambda whole, part: whole.unionAll(part), parts)
+    summed = rows.groupBy("day", "figure").agg(f.sum("n").alias("n"))
+    return schemas.DAILY_COUNTS.select(summed.where("n != 0"))
+
+
+def gold_daily_kpis(counts: DataFrame) -> DataFrame:
     """Return one row for every day with events.
 
     Entities are counted up to the end of the day, by the day they were first seen; runs and checks
     on the day itself. Later events add rows; only late events change existing ones.
     """
-    # Every fact as (day, figure): a single shuffle for all figures.
-    counted = [
-        _counted_when_first_seen(nodes.where("kind = 'dataset'"), "datasets"),
-        _counted_when_first_seen(nodes.where("kind = 'job'"), "jobs"),
-        _counted_when_first_seen(edges, "edges"),
-        _counted_when_first_seen(column_edges, "column_edges"),
-        _counted_when_first_seen(_of_target(column_edges), "with_column_lineage"),
-        _counted_when_first_seen(versions.where("version = 1"), "with_schema"),
-        _counted_when_first_seen(versions.where("version > 1"), "schema_changes"),
-        _counted_on("last_seen", runs, "runs"),
-        _counted_on("last_seen", runs.where("state IN ('fail', 'abort')"), "failed_runs"),
-        _counted_on(
-            "last_seen", runs.where("state IN ('complete', 'fail', 'abort')"), "ended_runs"
-        ),
-        _counted_on("seen_at", quality.where("NOT success"), "failed_checks"),
-    ]
-    facts = reduce(lambda whole, part: whole.union(part), counted)
-    daily = facts.groupBy("day").pivot("what", list(_FIGURES)).count().fillna(0)
+    daily = counts.groupBy("day").pivot("figure", list(FIGURES)).agg(f.sum("n")).fillna(0)
     so_far = Window.orderBy("day").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     growing = ("datasets", "jobs", "edges", "column_edges", "with_schema", "with_column_lineage")
     rows = daily.withColumns(
@@ -269,34 +270,46 @@ def gold_daily_kpis(
     return schemas.DAILY_KPIS.select(rows)
 
 
-def _of_target(column_edges: DataFrame) -> DataFrame:
-    target = [f.col("target_namespace"), f.col("target_name")]
-    return column_edges.groupBy(*target).agg(f.min("first_seen").alias("first_seen"))
-
-
-def _counted_when_first_seen(frame: DataFrame, what: str) -> DataFrame:
-    return _counted_on("first_seen", frame, what)
-
-
-def _counted_on(moment: str, frame: DataFrame, what: str) -> DataFrame:
-    return frame.select(f.to_date(moment).alias("day"), f.lit(what).alias("what"))
-
-
 def _rate(part: str, whole: str) -> Column:
     return f.when(f.col(whole) > 0, f.col(part) / f.col(whole))
 
 
-KPI_TRANSFORMS = (
-    TableTransform(
-        schemas.DAILY_KPIS,
-        (
-            "gold.nodes",
-            "gold.edges",
-            "gold.column_edges",
-            "silver.schema_versions",
-            "silver.runs",
-            "silver.quality",
-        ),
-        gold_daily_kpis,
-    ),
+# Their rows depend on one entity only. The other tables have a row for a dataset or day and depend
+# on the time of the last event, so every build writes them as a whole.
+ENTITY_HEALTH_TRANSFORMS = (
+    TableTransform(schemas.FAILURE_RATES, ("silver.runs",), gold_failure_rates),
+    TableTransform(schemas.SCHEMA_DRIFT, ("silver.schema_versions",), gold_schema_drift),
+    TableTransform(schemas.WRITE_RHYTHM, ("silver.writes", "silver.runs"), write_rhythm),
 )
+
+
+def summary_transforms(stale_days: int) -> tuple[tuple[TableTransform, ...], ...]:
+    """Return the transforms of whole tables, in the order in which they are written.
+
+    A dataset not seen for `stale_days` is dead.
+    """
+    health = TableTransform(
+        schemas.DATASET_HEALTH,
+        (
+            "silver.datasets",
+            "silver.jobs",
+            "silver.reads",
+            "silver.writes",
+            "state.derive_ends",
+            "silver.schema_versions",
+        ),
+        partial(gold_dataset_health, stale_days=stale_days),
+    )
+    coverage = TableTransform(
+        schemas.COVERAGE,
+        ("gold.dataset_health", "silver.jobs", "silver.reads", "silver.writes"),
+        gold_coverage,
+    )
+    freshness = TableTransform(
+        schemas.FRESHNESS, ("state.write_rhythm", "gold.failure_rates"), gold_freshness
+    )
+    kpis = TableTransform(schemas.DAILY_KPIS, ("state.daily_counts",), gold_daily_kpis)
+    return (health, freshness, kpis), (coverage,)
+
+
+DAILY_COUNTS_TRANSFORM = TableTransform(schemas.DAILY_COUNTS, COUNTED_TABLES, daily_counts)

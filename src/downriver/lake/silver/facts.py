@@ -6,6 +6,7 @@ about as much as a pipeline that ran once.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
@@ -29,10 +30,13 @@ from downriver.openlineage.facets.column_lineage import parse_derivations
 from downriver.openlineage.facets.dataset import schema_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+
+    from downriver.lake.storage.files import Folder
+    from downriver.lake.storage.tables import StoredRun, TableStorage
 
 DATASET, JOB = int(NodeKind.DATASET), int(NodeKind.JOB)
 
@@ -229,6 +233,8 @@ def _record_batch(kind: str, rows: list[Row], schema: pa.Schema, pa: Any) -> pa.
 
 _KIND_OF = {table.name: kind for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)}
 
+_NEVER_NULL = {"column": "field", "derivation": "direct", "body": "digest"}
+
 # Folded facts before they are merged: one struct column for each kind of fact.
 FOLDED = schemas.LakeTable(
     "folded",
@@ -247,10 +253,48 @@ def merge_facts(folded: DataFrame, before: Mapping[str, DataFrame]) -> dict[str,
 
 
 def _merge(table: schemas.LakeTable, folded: DataFrame, before: DataFrame | None) -> DataFrame:
-    kind = _KIND_OF[table.name]
-    rows = folded.where(f.col(kind).isNotNull()).select(f"{kind}.*")
+    rows = of_kind(folded, table)
     if before is not None:
         rows = rows.unionByName(table.select(before))
+    return merge_rows(table, rows)
+
+
+def of_kind(folded: DataFrame, table: schemas.LakeTable) -> DataFrame:
+    """Return the folded facts of one table."""
+    kind = _KIND_OF[table.name]
+    return folded.where(f.col(kind).isNotNull()).select(f"{kind}.*")
+
+
+def fact_rows(
+    storage: TableStorage, table: schemas.LakeTable, runs: Sequence[StoredRun]
+) -> DataFrame:
+    """Return the facts in some runs of a table, not merged."""
+    frames = []
+    if merged := [run for run in runs if not run.folded]:
+        frames.append(storage.read(table, merged))
+    if folded := [run for run in runs if run.folded]:
+        frames.append(table.select(of_kind(storage.read(FOLDED, folded), table)))
+    return reduce(lambda whole, part: whole.unionAll(part), frames)
+
+
+def read_facts(
+    storage: TableStorage, table: schemas.LakeTable, runs: Sequence[StoredRun]
+) -> DataFrame:
+    """Return the facts of a table, merged over its runs."""
+    rows = fact_rows(storage, table, runs)
+    return rows if len(runs) == 1 and not runs[0].folded else merge_rows(table, rows)
+
+
+def count_folded(folder: Folder, path: str) -> dict[str, int]:
+    """Return the number of facts of each table in folded facts, from the metadata of the files."""
+    return {
+        table.name: folder.count_values(path, f"{kind}.{_NEVER_NULL.get(kind, 'observed')}")
+        for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)
+    }
+
+
+def merge_rows(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
+    """Return facts of one table, merged by their key."""
     return table.select(_merged(table, rows))
 
 

@@ -242,6 +242,19 @@ def silver_derives(derivations: DataFrame, claims: DataFrame) -> DataFrame:
     return schemas.DERIVES.select(with_seen_times(merged))
 
 
+def derive_ends(derives: DataFrame) -> DataFrame:
+    """Return the datasets that are the source or target of column lineage."""
+    ends = [
+        derives.select(
+            f.col(f"{end}_namespace").alias("namespace"),
+            f.col(f"{end}_name").alias("name"),
+            f.lit(end).alias("end"),
+        )
+        for end in ("source", "target")
+    ]
+    return schemas.DERIVE_ENDS.select(ends[0].unionAll(ends[1]).distinct())
+
+
 def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     """Return the results of all assertions that runs checked on datasets."""
     checked = _of_facets(facets, bodies, "dataQualityAssertions")
@@ -307,3 +320,5 @@ SILVER_TRANSFORMS = (
     TableTransform(schemas.STATISTICS, ("facts.facets", "facts.bodies"), silver_statistics),
     TableTransform(schemas.TAGS, ("facts.facets", "facts.bodies"), silver_tags),
 )
+
+DERIVE_ENDS_TRANSFORM = TableTransform(schemas.DERIVE_ENDS, ("silver.derives",), derive_ends)

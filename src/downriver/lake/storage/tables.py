@@ -53,12 +53,35 @@ class BronzeBatch(msgspec.Struct, frozen=True):
         return self.first_at <= last_at and first_at <= self.last_at
 
 
-class StoredTable(msgspec.Struct, frozen=True):
-    """A table written by one build."""
+class StoredRun(msgspec.Struct, frozen=True):
+    """The rows that one build added to a table, in a folder.
+
+    A `folded` run contains facts of all kinds, as the fold returns them.
+    """
 
     path: str
     rows: int
     format: str = PARQUET
+    folded: bool = False
+
+
+class StoredTable(msgspec.Struct, frozen=True):
+    """A table: the folder `path`, and the runs that later builds added to it.
+
+    `rows` is the number of rows of the table; `stored` that of `path` if there are newer runs.
+    """
+
+    path: str
+    rows: int
+    format: str = PARQUET
+    newer: tuple[StoredRun, ...] = ()
+    stored: int | None = None
+
+    @property
+    def runs(self) -> tuple[StoredRun, ...]:
+        """All its runs, oldest first."""
+        stored = self.rows if self.stored is None else self.stored
+        return (StoredRun(self.path, stored, self.format), *self.newer)
 
 
 class LakeVersion(msgspec.Struct, frozen=True):
@@ -79,7 +102,7 @@ class LakeVersion(msgspec.Struct, frozen=True):
     @property
     def formats(self) -> set[str]:
         """The formats of its tables and batches."""
-        stored = {table.format for table in self.tables.values()}
+        stored = {run.format for table in self.tables.values() for run in table.runs}
         return stored | {batch.format for batch in self.batches}
 
     @property
@@ -264,7 +287,8 @@ def _drop_expired_as_of(folder: Folder, used: set[str]) -> dict[str, str]:
 def _referenced_folders(snapshot: LakeVersion) -> set[str]:
     """Return the folders of a version's batches and builds."""
     batches = {batch.path for batch in snapshot.batches}
-    builds = {"/".join(stored.path.split("/")[:2]) for stored in snapshot.tables.values()}
+    runs = (run for stored in snapshot.tables.values() for run in stored.runs)
+    builds = {"/".join(run.path.split("/")[:2]) for run in runs}
     return batches | builds
 
 
@@ -281,12 +305,15 @@ class TableStorage:
         self.spark = spark
         self.format = written_as
 
-    def read(self, table: LakeTable, stored: Iterable[StoredTable]) -> DataFrame:
-        """Return a table that is stored in one or several folders."""
+    def read(self, table: LakeTable, stored: Iterable[StoredTable | StoredRun]) -> DataFrame:
+        """Return the rows in the folders of a table. Newer runs of the table are not read."""
         by_format: dict[str, list[str]] = {}
         for part in stored:
             by_format.setdefault(part.format, []).append(self.folder.url_of(part.path))
-        frames = [self.spark.read.format(DELTA).load(url) for url in by_format.get(DELTA, ())]
+        frames = [
+            self.spark.read.format(DELTA).load(url).select(table.column_names)
+            for url in by_format.get(DELTA, ())
+        ]
         if PARQUET in by_format:
             frames.append(self._parquet(table, by_format[PARQUET]))
         return reduce(lambda whole, part: whole.unionByName(part), frames)

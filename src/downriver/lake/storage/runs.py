@@ -1,0 +1,119 @@
+"""Tables as runs: a build adds the rows of the entities it touched, and readers merge the runs.
+
+A run of a silver or gold table replaces the rows that older runs have for the same entities. The
+column `_entity`, a hash, identifies the entity of a row. Two entities with the same hash do no
+harm: a build that touches one of them writes the rows of both.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from pyspark.sql import functions as f
+
+from downriver.lake.storage.tables import StoredRun, StoredTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from downriver.lake.reach.closure import Ints
+    from downriver.lake.schemas import LakeTable
+    from downriver.lake.storage.files import Folder
+    from downriver.lake.storage.tables import TableStorage
+
+ENTITY = "_entity"
+_ROWS_AT_ONCE = 1_000_000
+
+_GROWTH = 4
+_FEW_RUNS = 8
+_FEW_ROWS = 100_000
+
+
+def count_runs_to_merge(rows: Sequence[int]) -> int:
+    """Return how many of the last runs to merge; `rows` are the sizes of all runs, oldest first.
+
+    A run is merged with the newer ones when it has at most four times their rows. So a table has a
+    logarithmic number of runs, and a row is written again a logarithmic number of times. Opening a
+    run costs more than reading a few rows, so runs of few rows are merged only if there are many.
+    """
+    total, count = rows[-1], 1
+    for size in reversed(rows[:-1]):
+        if size > _GROWTH * total:
+            break
+        total += size
+        count += 1
+    return count if count > 1 and (total > _FEW_ROWS or count > _FEW_RUNS) else 0
+
+
+def entity_of(entity: Sequence[str]) -> Column:
+    """Return the hash of an entity, from SQL expressions that identify it."""
+    return f.xxhash64(*map(f.expr, entity)).alias(ENTITY)
+
+
+def with_entity(table: LakeTable) -> LakeTable:
+    """Return a table with the column `_entity`, as stored."""
+    return table._replace(columns=(*table.columns, (ENTITY, "BIGINT")))
+
+
+def read_current(storage: TableStorage, table: LakeTable, stored: StoredTable) -> DataFrame:
+    """Return the rows of a table: of each entity those of the newest run."""
+    if not stored.newer:
+        return storage.read(table, [stored])
+    return read_runs(storage, table, stored.runs).select(table.column_names)
+
+
+def read_runs(storage: TableStorage, table: LakeTable, runs: Sequence[StoredRun]) -> DataFrame:
+    """Return the current rows among some runs of a table, with the column `_entity`."""
+    frames = []
+    for number, run in enumerate(runs):
+        rows = storage.read(with_entity(table), [run])
+        if newer := runs[number + 1 :]:
+            replaced = storage.read(with_entity(table), newer).select(ENTITY).distinct()
+            rows = rows.join(replaced, ENTITY, "left_anti")
+        frames.append(rows.select(*table.column_names, ENTITY))
+    return reduce(lambda whole, part: whole.unionAll(part), frames)
+
+
+def add_run(folder: Folder, before: StoredTable, run: StoredRun) -> tuple[StoredTable, int]:
+    """Return a table with one more run, and the number of rows that the run replaces."""
+    added = np.unique(_entities(folder, run.path))
+    later = np.empty(0, np.int64)
+    replaced = 0
+    for older in reversed(before.runs):
+        seen = [later]
+        for entities in _scan_entities(folder, older.path):
+            touched = np.isin(entities, added)
+            replaced += int((touched & ~np.isin(entities, later)).sum())
+            if older.path != before.path:
+                seen.append(entities)
+        later = np.unique(np.concatenate(seen))
+    changed = msgspec.structs.replace(
+        before,
+        rows=before.rows - replaced + run.rows,
+        newer=(*before.newer, run),
+        stored=before.runs[0].rows,
+    )
+    return changed, replaced
+
+
+def _entities(folder: Folder, path: str) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *_scan_entities(folder, path)])
+
+
+def _scan_entities(folder: Folder, path: str) -> Iterator[Ints]:
+    for batch in folder.scan(path, [ENTITY], _ROWS_AT_ONCE):
+        yield batch.column(0).to_numpy()
+
+
+def replace_last_runs(stored: StoredTable, count: int, merged: StoredRun) -> StoredTable:
+    """Return a table with one run in place of its last `count` runs."""
+    runs = (*stored.runs[:-count], merged)
+    first, *newer = runs
+    if not newer:
+        return StoredTable(first.path, first.rows, first.format)
+    return StoredTable(first.path, stored.rows, first.format, tuple(newer), first.rows)

@@ -1,0 +1,126 @@
+"""Builds of new events only give the tables that a build of all events gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.openlineage import dataset, run_event
+from tests.unit.lake.orders import FIRST, ORDERS, SECOND, TOTALS, facts_of, lines, make
+
+from downriver.lake import schemas
+from downriver.lake.storage.runs import count_runs_to_merge
+from downriver.lake.storage.tables import clean_versions, read_current_version
+
+if TYPE_CHECKING:
+    from downriver.lake.runner import Lake
+
+slow = pytest.mark.slow
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "openlineage"
+
+CHECKED = dataset(
+    "totals",
+    outputFacets={
+        "dataQualityAssertions": {
+            "assertions": [{"assertion": "not_null", "column": "total", "success": True}]
+        }
+    },
+)
+RERUNS = [
+    # Only repeats what is known: no new node, edge or column.
+    run_event("sum", "4", "COMPLETE", "2026-03-02T00:01:00Z", inputs=[ORDERS], outputs=[TOTALS]),
+    # Late: an earlier schema, before the first event.
+    run_event("sum", "0", "COMPLETE", "2025-12-31T00:00:00Z", inputs=[dataset("orders")]),
+]
+CHANGES = [
+    # The completed run turns out to have failed, so `totals` has fewer completed writes.
+    run_event("sum", "4", "FAIL", "2026-03-02T00:02:00Z"),
+    run_event("sum", "5", "COMPLETE", "2026-03-03T00:00:00Z", outputs=[CHECKED]),
+    # A known name becomes an alias of a new one.
+    run_event(
+        "load",
+        "1",
+        "COMPLETE",
+        "2026-03-03T01:00:00Z",
+        outputs=[
+            dataset(
+                "s3_orders",
+                {"symlinks": {"identifiers": [{"namespace": "db", "name": "orders"}]}},
+            )
+        ],
+    ),
+]
+
+
+def contents(lake: Lake) -> dict[str, list[Any]]:
+    """Return the sorted rows of all silver, gold and state tables."""
+    return {
+        name: sorted(map(repr, frame.collect()))
+        for name, frame in lake.tables().items()
+        if not name.startswith(("bronze.", "facts."))
+    }
+
+
+def ingest(lake: Lake, path: Path, body: bytes) -> None:
+    path.write_bytes(body)
+    lake.ingest([str(path)])
+
+
+def different(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
+    assert one.keys() == other.keys()
+    return {name for name in one if one[name] != other[name]}
+
+
+@slow
+def test_incremental_builds_give_the_tables_of_a_full_build(spark, tmp_path):
+    golden = b"".join(
+        (case / "event.json").read_bytes().replace(b"\n", b" ") + b"\n"
+        for case in sorted(GOLDEN.iterdir())
+    )
+    lake = make(tmp_path / "lake", spark)
+    ingest(lake, tmp_path / "1.jsonl", golden + lines(*FIRST, *SECOND))
+    lake.build()
+    ingest(lake, tmp_path / "2.jsonl", lines(*RERUNS))
+    before = read_current_version(lake.folder).tables
+    stages = {stage.stage: stage for stage in lake.build()}
+    after = read_current_version(lake.folder).tables
+    assert (stages["facts"].rows_in, stages["reach"].rows_out) == (2, 0)
+    assert after["gold.column_reach"] == before["gold.column_reach"], "the graph is the same"
+    assert after["silver.runs"].path == before["silver.runs"].path, "old rows stay where they are"
+    assert [run.rows for run in after["silver.runs"].newer] == [2]
+
+    ingest(lake, tmp_path / "3.jsonl", lines(*CHANGES))
+    stages = {stage.stage: stage for stage in lake.build()}
+    assert stages["reach"].rows_out > 0, "there is a new job"
+    facts, incremental = facts_of(lake), contents(lake)
+    stored = read_current_version(lake.folder).tables
+    for name, rows in incremental.items():
+        assert stored[name].rows == len(rows), name
+
+    assert clean_versions(lake.folder, 1).versions, "a version keeps the builds it refers to"
+    assert different(contents(lake), incremental) == set()
+    lake.build(full=True)
+    assert facts_of(lake) == facts
+    assert different(contents(lake), incremental) == set()
+    assert set(incremental) == {name for name in schemas.BUILT if not name.startswith("facts.")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "merged"),
+    [
+        ([1_000_000], 0),
+        ([1_000_000, 10_000], 0),
+        ([1_000_000, 200_000], 0),
+        ([1_000_000, 250_000], 2),
+        ([1_000_000, 100_000, 50_000], 2),
+        ([4_000_000, 500_000, 400_000, 120_000], 4),
+        ([10, 10, 10], 0),
+        ([10] * 9, 9),
+        ([1_000_000, *[10] * 9], 9),
+    ],
+)
+def test_runs_are_merged_when_they_are_large_or_many(rows, merged):
+    assert count_runs_to_merge(rows) == merged
