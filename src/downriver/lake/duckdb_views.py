@@ -12,10 +12,13 @@ import msgspec
 from downriver.errors import LakeError
 from downriver.lake import schemas
 from downriver.lake.storage.files import Folder
+from downriver.lake.storage.runs import ENTITY
 from downriver.lake.storage.tables import read_current_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from downriver.lake.storage.tables import StoredRun, StoredTable
 
 _LAYERS = ("silver", "gold")
 
@@ -35,7 +38,7 @@ def render_views(lake: Folder) -> str:
     if not snapshot.tables:
         raise LakeError(f"{lake.location} has not been built yet; run `downriver lake build`")
     statements = [
-        _view(name, lake.url_of(stored.path))
+        _view(lake, name, stored)
         for name, stored in sorted(snapshot.tables.items())
         if name.partition(".")[0] in _LAYERS and name in schemas.BY_NAME
     ]
@@ -43,10 +46,23 @@ def render_views(lake: Folder) -> str:
     return head + "\n".join([*statements, *(f"{text};" for text in _DERIVED)]) + "\n"
 
 
-def _view(name: str, url: str) -> str:
-    files = f"{url}/*.parquet".replace("'", "''")
-    reading = f"SELECT * FROM read_parquet('{files}')"  # noqa: S608 (quoted above)
-    return f"CREATE OR REPLACE VIEW {name.replace('.', '_')} AS {reading};"
+def _view(lake: Folder, name: str, stored: StoredTable) -> str:
+    """Return a view of the current rows: a row is replaced by newer runs of its entity."""
+    columns = ", ".join(f'"{column}"' for column in schemas.BY_NAME[name].column_names)
+    parts = []
+    for number, run in enumerate(stored.runs):
+        newer = stored.runs[number + 1 :]
+        replaced = f"SELECT {ENTITY} FROM {_parquet(lake, newer)}" if newer else ""  # noqa: S608
+        where = f" WHERE {ENTITY} NOT IN ({replaced})" if newer else ""
+        parts.append(f"SELECT {columns} FROM {_parquet(lake, [run])}{where}")  # noqa: S608 (quoted)
+    body = " UNION ALL ".join(parts)
+    return f"CREATE OR REPLACE VIEW {name.replace('.', '_')} AS {body};"
+
+
+def _parquet(lake: Folder, runs: Sequence[StoredRun]) -> str:
+    urls = (f"{lake.url_of(run.path)}/*.parquet".replace("'", "''") for run in runs)
+    files = ", ".join(f"'{url}'" for url in urls)
+    return f"read_parquet([{files}])"
 
 
 # Views for common questions.

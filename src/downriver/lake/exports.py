@@ -12,6 +12,7 @@ import msgspec
 from downriver.errors import InvalidRequestError, LakeError
 from downriver.lake import schemas
 from downriver.lake.storage.files import Folder
+from downriver.lake.storage.runs import scan_current, schema_of
 from downriver.lake.storage.tables import read_current_version
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from downriver.lake.storage.tables import LakeVersion
 
 _AT_ONCE = 2000
+_ROWS_AT_ONCE = 100_000
 _LAYERS = ("silver", "gold")  # facts can be rebuilt from the events
 
 
@@ -32,14 +34,15 @@ class ExportedFile(msgspec.Struct):
 
 
 def export_parquet(lake: Folder, target: str) -> list[ExportedFile]:
-    """Copy the silver and gold tables into a folder: `layer/table/*.parquet`."""
+    """Write the silver and gold tables into a folder: `layer/table/*.parquet`."""
     snapshot, to = _built(lake), _new_folder(target)
     written = []
     for name, stored in sorted(snapshot.tables.items()):
         layer = name.partition(".")[0]
         if layer in _LAYERS and name in schemas.BY_NAME:
             path = name.replace(".", "/")
-            lake.copy(stored.path, to, path)
+            rows = scan_current(lake, stored, _ROWS_AT_ONCE)
+            to.write_batches(f"{path}/part-0.parquet", schema_of(lake, stored), rows)
             written.append(ExportedFile(path, stored.rows))
     return written
 
@@ -69,7 +72,7 @@ def export_neo4j(lake: Folder, target: str) -> list[ExportedFile]:
     written = []
     for file in NEO4J_FILES:
         stored = snapshot.tables[file.table]
-        batches = lake.scan(stored.path, None, _AT_ONCE)
+        batches = scan_current(lake, stored, _AT_ONCE)
         rows = (row for batch in batches for row in batch.to_pylist())
         with to.open_new(file.name) as stream:
             written.append(ExportedFile(file.name, write_csv(file, rows, stream)))

@@ -19,7 +19,7 @@ from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
 from downriver.lake.build import LakeBuild, read_tables
 from downriver.lake.gold.graph import diff_column_edges, diff_edges
-from downriver.lake.incremental import IncrementalBuild, can_increment
+from downriver.lake.incremental import IncrementalBuild, can_increment, merge_runs
 from downriver.lake.stages import StageReport, Stages
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
     from pyspark.sql import DataFrame, SparkSession
 
+    from downriver.lake.bronze.event_files import FileState
     from downriver.lake.storage.tables import BronzeBatch
     from downriver.store import Store
 
@@ -80,17 +81,39 @@ class Lake:
             self._bronze_ingest.ingest_log(store, stage)
         return stage
 
-    def ingest_stream(self, records: DataFrame, stream: str, number: int) -> StageReport:
-        """Ingest a micro-batch of a stream, unless it was committed before."""
+    def ingest_stream(
+        self, records: DataFrame, stream: str, number: int, files: Sequence[FileState]
+    ) -> StageReport:
+        """Ingest a micro-batch of a stream, unless it was committed before.
+
+        `files` are the states of the files that it was read from.
+        """
         with self._stages.running("bronze") as stage:
-            self._bronze_ingest.ingest_stream(records, stream, number, stage)
+            self._bronze_ingest.ingest_stream(records, stream, number, files, stage)
         return stage
 
     def compact(self) -> StageReport:
-        """Merge the folded batches into one: many small files become a few large ones."""
+        """Merge the folded batches into one, and the runs of each table into one."""
         with self._stages.running("compact") as stage:
             self._bronze_ingest.compact(stage)
+        self._merge_tables()
         return stage
+
+    def _merge_tables(self) -> None:
+        base = read_current_version(self.folder)
+        counts = {
+            name: len(stored.runs)
+            for name, stored in base.tables.items()
+            if stored.newer and name in schemas.BY_NAME
+        }
+        if counts:
+            with self._stages.running("tables") as stage:
+                path = _build_path(f"{base.version + 1:06d}")
+                merged = merge_runs(self._storage, path, base.tables, counts)
+                stage.rows_in = sum(run.rows for name in counts for run in base.tables[name].runs)
+                stage.rows_out = sum(table.rows for table in merged.values())
+                tables = {**base.tables, **merged}
+                commit_version(self.folder, base, msgspec.structs.replace(base, tables=tables))
 
     def expire(self, before: int) -> StageReport:
         """Remove folded events before a time from bronze; the facts derived from them remain."""

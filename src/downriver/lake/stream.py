@@ -16,7 +16,14 @@ import msgspec
 from pyspark.errors import StreamingQueryException
 
 from downriver.errors import DownriverError, InvalidRequestError, LakeBusyError, LakeError
-from downriver.lake.bronze.stream_sources import SCHEME, parse_topic, stream_topic
+from downriver.lake.bronze.stream_sources import (
+    CHECKPOINT,
+    LISTINGS,
+    SCHEME,
+    parse_topic,
+    read_listed_files,
+    stream_topic,
+)
 from downriver.lake.session import is_connected
 from downriver.lake.stages import StageReport
 from downriver.lake.storage.files import absolute_location, list_files
@@ -63,10 +70,11 @@ def run_stream(
             "streams commit to the lake from Spark's driver, which with SPARK_REMOTE is another "
             "process; use --master or spark-submit. Ingesting files, builds and queries work."
         )
-    ingest = _BatchIngest(lake, schedule, build)
+    home = f"streams/{_stream_key(sources)}"
+    ingest = _BatchIngest(lake, schedule, build, None if _are_topics(sources) else home)
     if not schedule.once:
         ingest.build_pending()
-    query = _start(lake, sources, schedule, ingest)
+    query = _start(lake, sources, schedule, ingest, home)
     try:
         everything = schedule.once and not _are_topics(sources)
         (_wait_for_all if everything else _wait)(query, stopped)
@@ -83,8 +91,9 @@ def run_stream(
 class _BatchIngest:
     """Ingests each micro-batch, and builds when it is time."""
 
-    def __init__(self, lake: Lake, schedule: StreamSchedule, build: bool) -> None:
+    def __init__(self, lake: Lake, schedule: StreamSchedule, build: bool, home: str | None) -> None:
         self._lake = lake
+        self._home = home  # the folder of a stream of files; None for a topic
         self._every = schedule.build_every
         self._build = build
         self._built_at = time.monotonic()
@@ -103,11 +112,12 @@ class _BatchIngest:
 
     def _ingest(self, records: DataFrame, number: int) -> None:
         stream = str(records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+        files = read_listed_files(self._lake.folder, self._home, number) if self._home else []
         for _ in range(_ATTEMPTS - 1):
             with suppress(LakeBusyError):
-                self.report.add(self._lake.ingest_stream(records, stream, number))
+                self.report.add(self._lake.ingest_stream(records, stream, number, files))
                 return
-        self.report.add(self._lake.ingest_stream(records, stream, number))
+        self.report.add(self._lake.ingest_stream(records, stream, number, files))
 
     def build_pending(self) -> None:
         """Build the batches that are not folded yet, also those of a stream that was killed."""
@@ -117,12 +127,11 @@ class _BatchIngest:
 
 
 def _start(
-    lake: Lake, sources: Sequence[str], schedule: StreamSchedule, ingest: _BatchIngest
+    lake: Lake, sources: Sequence[str], schedule: StreamSchedule, ingest: _BatchIngest, home: str
 ) -> StreamingQuery:
-    home = f"streams/{_stream_key(sources)}"
-    records = _read_stream(lake.spark, sources, lake.folder.url_of(f"{home}/listings"))
+    records = _read_stream(lake.spark, sources, lake.folder.url_of(f"{home}/{LISTINGS}"))
     writer = records.writeStream.foreachBatch(ingest.run).option(
-        "checkpointLocation", lake.folder.url_of(f"{home}/checkpoint")
+        "checkpointLocation", lake.folder.url_of(f"{home}/{CHECKPOINT}")
     )
     if schedule.once and _are_topics(sources):
         return writer.trigger(availableNow=True).start()

@@ -60,7 +60,7 @@ def compact(
     conf: ConfOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Merge the small bronze files that a stream writes into a few large ones."""
+    """Merge small bronze files into a few large ones, and the runs of each table into one."""
     with open_lake(
         lake, SparkChoice(master, packages, conf=parse_conf(conf)), quiet=json
     ) as opened:

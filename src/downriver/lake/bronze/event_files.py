@@ -19,7 +19,7 @@ from downriver.lake.storage.files import FileEntry, list_files, open_file
 from downriver.openlineage.files import EVENT_FILES, GZIP, EventRecord, is_whole, read_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -154,9 +154,12 @@ class ReadPlan(msgspec.Struct):
     known: list[FileState]  # the name is part of stored listings
 
 
-def plan_reads(sources: Iterable[str], before: Mapping[str, FileState]) -> ReadPlan:
-    """Return the new parts of files and directories."""
+def plan_reads(
+    sources: Iterable[str], find: Callable[[Collection[str]], Mapping[str, FileState]]
+) -> ReadPlan:
+    """Return the new parts of files and directories; `find` returns the known states of files."""
     files = {file.path: file for source in sources for file in list_files(source, EVENT_FILES)}
+    before = find(files)
     fresh = [file for file in files.values() if _differs(file, before.get(file.path))]
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:
         inspected = list(pool.map(lambda file: _inspect(file, before.get(file.path)), fresh))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import uuid
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -14,31 +17,34 @@ from downriver.lake import schemas
 from downriver.lake.bronze.event_files import (
     SPLIT_DDL,
     FileSplit,
-    FileState,
     plan_reads,
     read_splits,
 )
-from downriver.lake.bronze.store_log import export_log
+from downriver.lake.bronze.source_lists import add_states, find_states
+from downriver.lake.bronze.store_log import export_log, log_source
 from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
     StoredTable,
+    TimeRange,
     commit_version,
     read_current_version,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
+    from downriver.lake.bronze.event_files import FileState
     from downriver.lake.stages import StageReport
     from downriver.lake.storage.tables import TableStorage
     from downriver.store import Store
 
 _READ_BYTES = 32 * 2**20
 _FILE_BYTES = 128 * 2**20
-_SOURCES = "sources.jsonl"
+_HOUR = 3_600_000_000
+_MAX_RANGES = 16
 
 
 class BronzeIngest:
@@ -51,7 +57,7 @@ class BronzeIngest:
     def ingest_files(self, sources: Sequence[str], stage: StageReport) -> None:
         """Ingest the new events of files and directories."""
         base = read_current_version(self._folder, create=True)
-        plan = plan_reads(sources, self._file_states(base.batches))
+        plan = plan_reads(sources, lambda paths: find_states(self._folder, base, paths))
         if plan.known:
             self._add(base, self._read(plan.splits), plan.known, stage)
 
@@ -59,20 +65,27 @@ class BronzeIngest:
         """Ingest the new events of the log of a store."""
         base = read_current_version(self._folder, create=True)
         path = f"bronze/log-{uuid.uuid4().hex}"
-        state = export_log(store, self._file_states(base.batches), self._folder, path)
+        source = log_source(store)
+        before = find_states(self._folder, base, [source]).get(source)
+        state = export_log(store, before, self._folder, path)
         if state is not None:
             records = self._storage.read(schemas.EVENT_RECORDS, [StoredTable(path, 0)])
             self._add(base, records, [state], stage)
             self._folder.remove(path)
 
     def ingest_stream(
-        self, records: DataFrame, stream: str, number: int, stage: StageReport
+        self,
+        records: DataFrame,
+        stream: str,
+        number: int,
+        files: Sequence[FileState],
+        stage: StageReport,
     ) -> None:
         """Ingest a micro-batch of a stream, unless it was committed before."""
         base = read_current_version(self._folder, create=True)
         if number > base.streams.get(stream, -1):
             streams = {**base.streams, stream: number}
-            self._add(msgspec.structs.replace(base, streams=streams), records, [], stage)
+            self._add(msgspec.structs.replace(base, streams=streams), records, files, stage)
 
     def compact(self, stage: StageReport) -> None:
         """Merge the folded batches into one."""
@@ -112,36 +125,33 @@ class BronzeIngest:
         files = self._file_count(old)
         merged = {name: frame.coalesce(files) for name, frame in frames.items() if frame}
         written = self._storage.write_all(merged, path)
-        self._write_states(path, list(self._file_states(old).values()))
         stage.rows_out = written["events"].rows
-        first_at, last_at = _time_range(old, since)
+        ranges = _time_ranges(old, since)
         batch = BronzeBatch(
             number=number,
             path=path,
             events=stage.rows_out,
             quarantined=written["quarantine"].rows,
             duplicates=sum(batch.duplicates for batch in old),
-            first_at=first_at,
-            last_at=last_at,
+            first_at=ranges[0].first_at if ranges else None,
+            last_at=ranges[-1].last_at if ranges else None,
             format=self._storage.format,
+            ranges=tuple(ranges),
         )
         others = [batch for batch in base.batches if batch not in old]
         batches = sorted([*others, batch], key=lambda batch: batch.number)
-        commit_version(self._folder, base, msgspec.structs.replace(base, batches=tuple(batches)))
+        changed = msgspec.structs.replace(
+            base,
+            batches=tuple(batches),
+            lists=(),
+            sources=add_states(self._folder, base, []),
+        )
+        commit_version(self._folder, base, changed)
 
     def _file_count(self, batches: Sequence[BronzeBatch]) -> int:
         """Return the number of files for the events of some batches."""
         size = sum(self._folder.size(f"{batch.path}/events") for batch in batches)
         return max(1, size // _FILE_BYTES)
-
-    def _file_states(self, batches: Sequence[BronzeBatch]) -> dict[str, FileState]:
-        """Return the last states of all files that these batches were read from."""
-        states: dict[str, FileState] = {}
-        for batch in batches:
-            lines = self._folder.read(f"{batch.path}/{_SOURCES}").splitlines()
-            files = (msgspec.json.decode(line, type=FileState) for line in lines)
-            states |= {file.path: file for file in files}
-        return states
 
     def _read(self, splits: Sequence[FileSplit]) -> DataFrame:
         spark = self._storage.spark
@@ -162,23 +172,23 @@ class BronzeIngest:
             extent = self._write(base, records, path, stage)
         finally:
             records.unpersist()
-        self._write_states(path, states)
         batch = BronzeBatch(
             number=number,
             path=path,
             events=stage.rows_out,
             quarantined=stage.rejected,
             duplicates=stage.duplicates,
-            first_at=extent.first_at,
-            last_at=extent.last_at,
+            first_at=extent.ranges[0].first_at if extent.ranges else None,
+            last_at=extent.ranges[-1].last_at if extent.ranges else None,
             format=self._storage.format,
+            ranges=tuple(extent.ranges),
         )
-        commit_version(
-            self._folder, base, msgspec.structs.replace(base, batches=(*base.batches, batch))
+        changed = msgspec.structs.replace(
+            base,
+            batches=(*base.batches, batch),
+            sources=add_states(self._folder, base, states),
         )
-
-    def _write_states(self, path: str, states: Sequence[FileState]) -> None:
-        self._folder.write(f"{path}/{_SOURCES}", b"\n".join(map(msgspec.json.encode, states)))
+        commit_version(self._folder, base, changed)
 
     def _write(
         self, base: LakeVersion, records: DataFrame, path: str, stage: StageReport
@@ -195,19 +205,18 @@ class BronzeIngest:
         return extent
 
     def _digests(self, batches: Sequence[BronzeBatch], extent: _Extent) -> DataFrame | None:
-        """Return the hashes of known events in the time range of the new ones.
+        """Return the hashes of known events at the times of the new ones.
 
-        A duplicate has the same event time, so hashes outside this range need not be read.
+        A duplicate has the same event time, so hashes of other times need not be read.
         """
-        if extent.first_at is None or extent.last_at is None:
-            return None
         overlapping = [
-            batch for batch in batches if batch.may_hold(extent.first_at, extent.last_at)
+            batch for batch in batches if any(batch.may_hold(*times) for times in extent.ranges)
         ]
         known = self._bronze(schemas.EVENTS, overlapping)
         if known is None:
             return None
-        return known.where(f.col("at").between(extent.first_at, extent.last_at)).select("digest")
+        same = [f.col("at").between(*times) for times in extent.ranges]
+        return known.where(reduce(operator.or_, same)).select("digest")
 
     def _quarantined(self, batches: Sequence[BronzeBatch], extent: _Extent) -> DataFrame | None:
         if extent.rows == extent.readable:
@@ -228,29 +237,48 @@ def _folded(base: LakeVersion) -> list[BronzeBatch]:
     return [batch for batch in base.batches if batch.number <= base.folded]
 
 
-def _time_range(batches: Sequence[BronzeBatch], since: int | None) -> tuple[int | None, int | None]:
-    """Return the first and last event time of some batches; None where one does not know it."""
-    times = [at for batch in batches for at in (batch.first_at, batch.last_at)]
-    known = [at for at in times if at is not None]
-    if len(known) < len(times):
-        return since, None
-    first, last = min(known), max(known)
-    return (first, last) if since is None else (max(first, since), max(last, since))
+def _time_ranges(batches: Sequence[BronzeBatch], since: int | None) -> list[TimeRange]:
+    """Return the times of some batches `since` a time; none if those of a batch are unknown."""
+    if any(batch.times is None for batch in batches):
+        return []
+    times = [times for batch in batches for times in batch.times or ()]
+    if since is not None:
+        times = [TimeRange(max(at.first_at, since), at.last_at) for at in times]
+    return join_ranges(at for at in times if at.first_at <= at.last_at)
 
 
 class _Extent(NamedTuple):
-    """The number of records, and the time range of the readable ones."""
+    """The number of records, and the times of the readable ones."""
 
     rows: int
     readable: int
-    first_at: int | None
-    last_at: int | None
+    ranges: list[TimeRange]
 
 
 def _measure(records: DataFrame) -> _Extent:
-    readable = f.count_if(f.col("reason").isNull())
-    [row] = records.agg(f.count("*"), readable, f.min("at"), f.max("at")).collect()
-    return _Extent(*row)
+    hour = f.floor(f.col("at") / _HOUR).cast("bigint")
+    by_hour = records.groupBy(hour.alias("hour")).agg(
+        f.count("*").alias("rows"), f.min("at").alias("first_at"), f.max("at").alias("last_at")
+    )
+    hours = [(row["rows"], row["first_at"], row["last_at"]) for row in by_hour.collect()]
+    times = [TimeRange(first, last) for _, first, last in hours if first is not None]
+    readable = sum(rows for rows, first, _ in hours if first is not None)
+    return _Extent(sum(rows for rows, *_ in hours), readable, join_ranges(times))
+
+
+def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:
+    """Return a few ranges that contain the given ones: the smallest gaps are closed first."""
+    ordered = sorted(ranges)
+    gaps = [later.first_at - earlier.last_at for earlier, later in pairwise(ordered)]
+    largest = sorted(gaps, reverse=True)[: _MAX_RANGES - 1]
+    threshold = max(_HOUR, largest[-1] if len(gaps) >= _MAX_RANGES else 0)
+    joined: list[TimeRange] = []
+    for times in ordered:
+        if joined and times.first_at - joined[-1].last_at <= threshold:
+            times = TimeRange(joined[-1].first_at, max(times.last_at, joined[-1].last_at))
+            joined.pop()
+        joined.append(times)
+    return joined
 
 
 def _parallelism(storage: TableStorage) -> int:

@@ -15,7 +15,7 @@ from downriver.openlineage.files import EventRecord
 from downriver.store.catalog.encoding import decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from downriver.lake.storage.files import Folder
     from downriver.store import Store
@@ -24,15 +24,21 @@ if TYPE_CHECKING:
 _LOG_ENTRIES_PER_FILE = 1000
 
 
+def log_source(store: Store) -> str:
+    """Return the name of the log of a store among the sources of a lake."""
+    return f"log of {store.url}"
+
+
 def export_log(
-    store: Store, before: Mapping[str, FileState], folder: Folder, path: str
+    store: Store, before: FileState | None, folder: Folder, path: str
 ) -> FileState | None:
     """Write new log entries into a folder, as rows of `schemas.EVENT_RECORDS`.
 
-    Returns the state of the log after that, or None if there are no new entries.
+    `before` is its state after the last call. Returns its state after this one, or None if there
+    are no new entries.
     """
-    source = f"log of {store.url}"
-    after = before[source].resume if source in before else 0
+    source = log_source(store)
+    after = before.resume if before else 0
     with store.reader() as reader:
         last = reader.state().seq
         if last <= after:

@@ -18,6 +18,7 @@ from downriver.errors import InvalidRequestError, LakeError
 from downriver.lake import schemas
 from downriver.lake.bronze.event_files import (
     FileSplit,
+    FileState,
     ReadPlan,
     event_batch,
     plan_reads,
@@ -37,6 +38,7 @@ FORMAT = "downriver"
 _TASK_BYTES = 32 * 2**20
 _MERGE_EVERY = 64
 _OFFSET_KEY = "listing"
+LISTINGS, CHECKPOINT = "listings", "checkpoint"  # folders of a stream
 
 
 class FileListings:
@@ -78,6 +80,23 @@ def _file(number: int) -> str:
     return f"all/{number:08d}.json"
 
 
+def read_listed_files(folder: Folder, home: str, number: int) -> list[FileState]:
+    """Return the states of the files of a micro-batch.
+
+    Spark stores the offset at which a micro-batch ends before it runs the micro-batch.
+    """
+    end = _read_offset(folder, home, number)
+    start = _read_offset(folder, home, number - 1) if number else 0
+    listings = (folder.read(f"{home}/{LISTINGS}/{_file(n)}") for n in range(start + 1, end + 1))
+    plans = (msgspec.json.decode(listing, type=ReadPlan) for listing in listings)
+    return [file for plan in plans for file in plan.known]
+
+
+def _read_offset(folder: Folder, home: str, number: int) -> int:
+    last = folder.read(f"{home}/{CHECKPOINT}/offsets/{number}").splitlines()[-1]
+    return msgspec.json.decode(last, type=dict[str, int])[_OFFSET_KEY]
+
+
 class EventFileSource(DataSource):
     """Options: `sources`, a JSON array of locations; `listings`, the folder of the listings."""
 
@@ -116,7 +135,7 @@ class EventFileReader(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
         """Store a listing of the new data, if there is any."""
-        plan = plan_reads(self._sources, self._listings.known)
+        plan = plan_reads(self._sources, lambda paths: self._listings.known)
         if plan.known:
             self._listings.add(plan)
         return {_OFFSET_KEY: self._listings.last}

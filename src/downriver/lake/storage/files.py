@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import uuid
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from downriver.errors import InvalidRequestError, LakeBusyError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _BUFFER = 4 * 2**20
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names of S3, and Arrow's
@@ -162,31 +161,50 @@ class Folder:
                 count += sum(_values_of(group, column) for group in groups)
         return count
 
-    def read_table(self, name: str) -> Any:
-        """Return the Parquet files in a folder as one Arrow table."""
+    def read_table(self, name: str, wanted: list[tuple[str, str, Any]] | None = None) -> Any:
+        """Return the Parquet files in a folder as one Arrow table, with `wanted` as a filter."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         files = [file for file in self.names(name) if file.endswith(".parquet")]
         return pa.concat_tables(
-            pq.read_table(self._path(f"{name}/{file}"), filesystem=self._at.system)
+            pq.read_table(self._path(f"{name}/{file}"), filesystem=self._at.system, filters=wanted)
             for file in files
         )
 
-    def write_batch(self, name: str, batch: Any) -> None:
+    def write_batch(self, name: str, batch: Any, rows_per_group: int | None = None) -> None:
         """Write a batch of rows as a Parquet file; create its folders if needed."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self._path(name)
         self._at.system.create_dir(path.rpartition("/")[0], recursive=True)
-        pq.write_table(pa.Table.from_batches([batch]), path, filesystem=self._at.system)
+        table = pa.Table.from_batches([batch])
+        pq.write_table(table, path, rows_per_group, filesystem=self._at.system)
 
-    def write_columns(self, name: str, columns: Mapping[str, Any]) -> None:
+    def read_schema(self, name: str) -> Any:
+        """Return the Arrow schema of the Parquet files in a folder."""
+        import pyarrow.parquet as pq
+
+        file = next(file for file in self.names(name) if file.endswith(".parquet"))
+        return pq.read_schema(self._path(f"{name}/{file}"), filesystem=self._at.system)
+
+    def write_batches(self, name: str, schema: Any, batches: Iterable[Any]) -> None:
+        """Write batches of rows as one Parquet file; create its folders if needed."""
+        import pyarrow.parquet as pq
+
+        with self.open_new(name) as stream, pq.ParquetWriter(stream, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+    def write_columns(
+        self, name: str, columns: Mapping[str, Any], rows_per_group: int | None = None
+    ) -> None:
         """Write columns as the only Parquet file of a folder."""
         import pyarrow as pa
 
-        self.write_batch(f"{name}/part-0.parquet", pa.RecordBatch.from_pydict(dict(columns)))
+        batch = pa.RecordBatch.from_pydict(dict(columns))
+        self.write_batch(f"{name}/part-0.parquet", batch, rows_per_group)
 
     def scan(self, name: str, columns: list[str] | None, size: int) -> Iterator[Any]:
         """Yield the rows of the Parquet files in a folder as Arrow batches of `size` rows."""
@@ -201,19 +219,6 @@ class Folder:
         """Yield one column of the Parquet files in a folder, `size` values at a time."""
         for batch in self.scan(name, [column], size):
             yield batch.column(0).to_pylist()
-
-    def copy(self, name: str, to: Folder, target: str) -> int:
-        """Copy the Parquet files of a folder to another folder; return their number."""
-        files = [file for file in self.names(name) if file.endswith(".parquet")]
-        for file in files:
-            with self._at.system.open_input_stream(self._path(f"{name}/{file}")) as stream:
-                to.write_from(f"{target}/{file}", stream)
-        return len(files)
-
-    def write_from(self, name: str, stream: Any) -> None:
-        """Write the content of a stream as a file; create its folders if needed."""
-        with self.open_new(name) as target:
-            shutil.copyfileobj(stream, target, _BUFFER)
 
     def open_new(self, name: str) -> Any:
         """Open a file for writing; create its folders if needed. `.gz` files are compressed."""

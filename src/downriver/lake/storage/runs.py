@@ -8,11 +8,10 @@ harm: a build that touches one of them writes the rows of both.
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from pyspark.sql import functions as f
 
 from downriver.lake.storage.tables import StoredRun, StoredTable
 
@@ -52,6 +51,8 @@ def count_runs_to_merge(rows: Sequence[int]) -> int:
 
 def entity_of(entity: Sequence[str]) -> Column:
     """Return the hash of an entity, from SQL expressions that identify it."""
+    from pyspark.sql import functions as f  # here, as exports need no Spark
+
     return f.xxhash64(*map(f.expr, entity)).alias(ENTITY)
 
 
@@ -77,6 +78,29 @@ def read_runs(storage: TableStorage, table: LakeTable, runs: Sequence[StoredRun]
             rows = rows.join(replaced, ENTITY, "left_anti")
         frames.append(rows.select(*table.column_names, ENTITY))
     return reduce(lambda whole, part: whole.unionAll(part), frames)
+
+
+def scan_current(folder: Folder, stored: StoredTable, size: int) -> Iterator[Any]:
+    """Yield the current rows of a table as Arrow batches without the column `_entity`."""
+    import pyarrow as pa
+
+    newer = [np.unique(_entities(folder, run.path)) for run in stored.newer]
+    for number, run in enumerate(stored.runs):
+        replaced = np.concatenate([np.empty(0, np.int64), *newer[number:]])
+        for batch in folder.scan(run.path, None, size):
+            rows = batch
+            if len(replaced):
+                current = ~np.isin(batch.column(ENTITY).to_numpy(), replaced)
+                rows = batch.filter(pa.array(current))
+            yield rows.select([name for name in rows.schema.names if name != ENTITY])
+
+
+def schema_of(folder: Folder, stored: StoredTable) -> Any:
+    """Return the Arrow schema of the rows of a table, without the column `_entity`."""
+    import pyarrow as pa
+
+    fields = folder.read_schema(stored.path)
+    return pa.schema([field for field in fields if field.name != ENTITY])
 
 
 def add_run(folder: Folder, before: StoredTable, run: StoredRun) -> tuple[StoredTable, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ import msgspec
 from downriver.errors import InvalidRequestError, LakeError, LakeNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -27,14 +28,23 @@ if TYPE_CHECKING:
     from downriver.lake.storage.files import Folder
 
 _VERSIONS = "versions"
+_BATCHES = "batches.json"
 PARQUET = "parquet"
+
+
+class TimeRange(NamedTuple):
+    """A range of times in microseconds, with both ends."""
+
+    first_at: int
+    last_at: int
 
 
 class BronzeBatch(msgspec.Struct, frozen=True):
     """The events that one ingest added to bronze, in folders below `path`.
 
     `first_at` and `last_at` are the times of its earliest and latest event. Batches of older
-    releases lack them and may contain events of any time.
+    releases lack them and may contain events of any time. `ranges` are the times between, without
+    the gaps: a late event does not make a batch contain all times since.
     """
 
     number: int
@@ -45,12 +55,27 @@ class BronzeBatch(msgspec.Struct, frozen=True):
     first_at: int | None = None
     last_at: int | None = None
     format: str = PARQUET
+    ranges: tuple[TimeRange, ...] = ()
 
     def may_hold(self, first_at: int, last_at: int) -> bool:
         """False when the batch has no event between these times."""
-        if self.first_at is None or self.last_at is None:
+        if self.times is None:
             return self.events > 0
-        return self.first_at <= last_at and first_at <= self.last_at
+        return any(held.first_at <= last_at and first_at <= held.last_at for held in self.times)
+
+    @property
+    def times(self) -> tuple[TimeRange, ...] | None:
+        """The times of its events, without gaps if known; None if unknown."""
+        if self.first_at is None or self.last_at is None:
+            return None
+        return self.ranges or (TimeRange(self.first_at, self.last_at),)
+
+
+class StoredList(msgspec.Struct, frozen=True):
+    """A list in a folder: of batches, or of files that were read."""
+
+    path: str
+    size: int
 
 
 class StoredRun(msgspec.Struct, frozen=True):
@@ -88,7 +113,11 @@ class LakeVersion(msgspec.Struct, frozen=True):
     """One version of a lake. `folded` is the number of the last batch that its tables include.
 
     `streams` maps each stream to its last committed micro-batch. Events before `expired_before`
-    were removed from bronze; the facts derived from them remain.
+    were removed from bronze; the facts derived from them remain. `sources` are the lists of files
+    that were read; versions of older releases have None, and a list in each batch.
+
+    On disk, `batches` are only the last ones: the others are in the files of `lists`. To remove or
+    replace batches, set `lists` to ().
     """
 
     version: int = 0
@@ -98,6 +127,8 @@ class LakeVersion(msgspec.Struct, frozen=True):
     tables: dict[str, StoredTable] = msgspec.field(default_factory=dict)
     streams: dict[str, int] = msgspec.field(default_factory=dict)
     expired_before: int | None = None
+    sources: tuple[StoredList, ...] | None = None
+    lists: tuple[StoredList, ...] = ()
 
     @property
     def formats(self) -> set[str]:
@@ -133,7 +164,8 @@ def read_version(folder: Folder, version: int) -> LakeVersion:
     if version not in list_versions(folder):
         raise LakeError(f"{folder.location} has no version {version}")
     try:
-        return msgspec.json.decode(folder.read(_version_file(version)), type=LakeVersion)
+        stored = msgspec.json.decode(folder.read(_version_file(version)), type=LakeVersion)
+        return _with_listed_batches(folder, stored)
     except msgspec.DecodeError as exc:
         raise LakeError(f"{folder.location}: version {version} cannot be read: {exc}") from exc
 
@@ -150,8 +182,42 @@ def commit_version(folder: Folder, base: LakeVersion, changed: LakeVersion) -> L
         version=base.version + 1,
         made_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
     )
-    folder.publish(_version_file(snapshot.version), msgspec.json.encode(snapshot))
-    return snapshot
+    stored = _with_short_batches(folder, snapshot)
+    folder.publish(_version_file(snapshot.version), msgspec.json.encode(stored))
+    return msgspec.structs.replace(stored, batches=snapshot.batches)
+
+
+_INLINE = 64  # batches in the file of a version
+
+
+def _with_listed_batches(folder: Folder, stored: LakeVersion) -> LakeVersion:
+    """Return a version as stored, with the batches of its lists."""
+    batches = (*_read_lists(folder, stored.lists), *stored.batches)
+    return msgspec.structs.replace(stored, batches=batches)
+
+
+def _with_short_batches(folder: Folder, version: LakeVersion) -> LakeVersion:
+    """Return a version to store, with all but its last batches in lists.
+
+    Each list is larger than the next, so a batch is written a logarithmic number of times.
+    """
+    listed = sum(each.size for each in version.lists)
+    tail = version.batches[listed:]
+    if len(tail) <= _INLINE:
+        return msgspec.structs.replace(version, batches=tail)
+    lists, size = version.lists, len(tail)
+    while lists and lists[-1].size <= size:
+        size += lists[-1].size
+        lists = lists[:-1]
+    path = f"lists/{version.version:08d}-{uuid.uuid4().hex[:8]}"
+    folder.write(f"{path}/{_BATCHES}", msgspec.json.encode(version.batches[-size:]))
+    return msgspec.structs.replace(version, batches=(), lists=(*lists, StoredList(path, size)))
+
+
+def _read_lists(folder: Folder, lists: Iterable[StoredList]) -> Iterator[BronzeBatch]:
+    for each in lists:
+        body = folder.read(f"{each.path}/{_BATCHES}")
+        yield from msgspec.json.decode(body, type=list[BronzeBatch])
 
 
 def _version_file(version: int) -> str:
@@ -227,7 +293,7 @@ def drop_as_of(folder: Folder, until: int) -> None:
     folder.remove_file(f"{_AS_OF_FOLDER}/{until}.json")
 
 
-_DATA_FOLDERS = ("bronze", "builds")
+_DATA_FOLDERS = ("bronze", "builds", "lists", "sources")
 _GRACE_SECONDS = 24 * 3600  # a newer folder may belong to a process that has not committed yet
 
 
@@ -287,9 +353,10 @@ def _drop_expired_as_of(folder: Folder, used: set[str]) -> dict[str, str]:
 def _referenced_folders(snapshot: LakeVersion) -> set[str]:
     """Return the folders of a version's batches and builds."""
     batches = {batch.path for batch in snapshot.batches}
+    lists = {each.path for each in (*snapshot.lists, *(snapshot.sources or ()))}
     runs = (run for stored in snapshot.tables.values() for run in stored.runs)
     builds = {"/".join(run.path.split("/")[:2]) for run in runs}
-    return batches | builds
+    return batches | lists | builds
 
 
 _PARALLEL_WRITES = 4  # the last tasks of a single write would leave the cluster idle

@@ -55,14 +55,14 @@ def test_any_split_of_a_file_gives_the_events_of_downriver_ingest(
 ):
     (tmp_path / name).write_bytes(FILES[name])
     monkeypatch.setattr(event_files, "SPLIT_BYTES", split_bytes)
-    plan = plan_reads([str(tmp_path)], {})
+    plan = plan_reads([str(tmp_path)], lambda paths: {})
     assert found(plan) == as_the_server_reads(tmp_path / name)
 
 
 def test_the_offset_of_a_record_is_the_start_of_its_line(tmp_path):
     path = tmp_path / "blank_lines.jsonl"
     path.write_bytes(FILES["blank_lines.jsonl"])
-    for split in plan_reads([str(path)], {}).splits:
+    for split in plan_reads([str(path)], lambda paths: {}).splits:
         for record in read_split(split):
             assert path.read_bytes()[record.offset :].startswith(record.raw)
 
@@ -83,7 +83,7 @@ class Tail:
         return self.read()
 
     def read(self) -> list[bytes]:
-        plan = plan_reads([str(self.path)], self.known)
+        plan = plan_reads([str(self.path)], lambda paths: self.known)
         self.known |= {known.path: known for known in plan.known}
         return [raw for raw, _ in found(plan)]
 
@@ -124,10 +124,10 @@ class TestOnlyNewDataIsRead:
 
 def test_other_files_of_a_directory_are_ignored_but_an_explicit_file_is_read(tmp_path):
     (tmp_path / "notes.txt").write_bytes(EVENTS[0])
-    assert plan_reads([str(tmp_path)], {}).splits == []
-    assert len(found(plan_reads([str(tmp_path / "notes.txt")], {}))) == 1
+    assert plan_reads([str(tmp_path)], lambda paths: {}).splits == []
+    assert len(found(plan_reads([str(tmp_path / "notes.txt")], lambda paths: {}))) == 1
 
 
 def test_a_source_that_is_not_there(tmp_path):
     with pytest.raises(InvalidRequestError, match="no such file"):
-        plan_reads([str(tmp_path / "nowhere")], {})
+        plan_reads([str(tmp_path / "nowhere")], lambda paths: {})
