@@ -26,6 +26,7 @@ from downriver.lake.gold.health import (
     sum_counts,
     summary_transforms,
 )
+from downriver.lake.session import changed_settings
 from downriver.lake.silver.facts import DATASET, FOLDED, count_folded, fold_events, read_facts
 from downriver.lake.silver.touched import TouchedFacts
 from downriver.lake.silver.transforms import DERIVE_ENDS_TRANSFORM, SILVER_TRANSFORMS
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     )
 
 _MERGES_AT_ONCE = 4
+_FEW_ROWS = 1_000_000
+_ROWS_PER_TASK = 200_000
 _IDENTITY = (EdgeKind.ALIAS, EdgeKind.RENAMED, EdgeKind.SAME, EdgeKind.DIFFERENT)
 # Tables whose rows only grow: with more rows than before, the graph has changed.
 _GRAPH = ("gold.nodes", "gold.edges", "silver.columns", "silver.derives")
@@ -70,6 +73,17 @@ def can_increment(base: LakeVersion) -> bool:
     new = sum(batch.events for batch in base.unfolded)
     folded = sum(batch.events for batch in base.batches) - new
     return new <= folded and all(name in base.tables for name in schemas.BUILT)
+
+
+def _settings_for(rows: int) -> dict[str, str]:
+    """Return settings of Spark for a number of new facts.
+
+    For few rows, planning costs more than running: Spark should plan once and use few tasks.
+    """
+    if rows > _FEW_ROWS:
+        return {}
+    tasks = 1 + rows // _ROWS_PER_TASK
+    return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
 
 
 class IncrementalBuild:
@@ -91,14 +105,15 @@ class IncrementalBuild:
         """Fold batches, and update the tables."""
         stale_days = settings.read_number(settings.STALE_DAYS)
         folded = self._add_facts(batches)
-        touched = TouchedFacts(self._storage, self.tables, folded)
-        try:
-            facts = touched.frames()
-            self._add_tables("silver", facts, SILVER_TRANSFORMS)
-            self._add_gold(facts, stale_days)
-        finally:
-            touched.release()
-        self._write_summaries(stale_days)
+        with changed_settings(self._storage.spark, _settings_for(self.reports[-1].rows_out)):
+            touched = TouchedFacts(self._storage, self.tables, folded)
+            try:
+                facts = touched.frames()
+                self._add_tables("silver", facts, SILVER_TRANSFORMS)
+                self._add_gold(facts, stale_days)
+            finally:
+                touched.release()
+            self._write_summaries(stale_days)
         self._update_reach(folded)
         self._merge_runs()
 
@@ -189,28 +204,19 @@ class IncrementalBuild:
 
     def _daily_counts(self) -> DataFrame:
         """Return the counts before, less the replaced rows, plus the new ones."""
-        changed = [name for name in COUNTED_TABLES if name in self._runs]
-        new = {name: self._new_rows(name) for name in changed}
-        old = {
-            name: self._old_rows(name).join(
-                new[name].select(ENTITY).distinct(), ENTITY, "left_semi"
-            )
-            for name in changed
-        }
+        changed = {name: self._changed_rows(name) for name in COUNTED_TABLES if name in self._runs}
         before = self._storage.read(schemas.DAILY_COUNTS, [self._before["state.daily_counts"]])
-        return sum_counts(
-            [
-                before,
-                *(part.withColumn("n", f.lit(1)) for part in figures_by_day(new)),
-                *(part.withColumn("n", f.lit(-1)) for part in figures_by_day(old)),
-            ]
-        )
+        return sum_counts([before, *figures_by_day(changed)])
+
+    def _changed_rows(self, name: str) -> DataFrame:
+        """Return the new rows of a table with `n` = 1, and the replaced rows with `n` = -1."""
+        new = self._new_rows(name)
+        old = read_runs(self._storage, schemas.BY_NAME[name], self._before[name].runs)
+        replaced = old.join(new.select(ENTITY).distinct(), ENTITY, "left_semi")
+        return new.withColumn("n", f.lit(1)).unionByName(replaced.withColumn("n", f.lit(-1)))
 
     def _new_rows(self, name: str) -> DataFrame:
         return self._storage.read(with_entity(schemas.BY_NAME[name]), [self._runs[name]])
-
-    def _old_rows(self, name: str) -> DataFrame:
-        return read_runs(self._storage, schemas.BY_NAME[name], self._before[name].runs)
 
     def _update_reach(self, folded: DataFrame) -> None:
         with self._stages.running("reach") as stage:

@@ -49,7 +49,7 @@ def running_session(
         settings["spark.jars.packages"] = packages
     spark = running or _open_session(master, settings)
     try:
-        with translated_errors(), _changed(running, conf or {}):
+        with translated_errors(), changed_settings(running, conf or {}):
             yield spark
     finally:
         if running is None:
@@ -65,7 +65,7 @@ def _find_running() -> Any:
 
 
 @contextmanager
-def _changed(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
+def changed_settings(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
     """Change settings of a session that runs already, and restore them at the end."""
     if running is None or not conf:
         yield

@@ -217,30 +217,39 @@ FIGURES = (*(figure.name for figure in _COUNTED), _WITH_COLUMN_LINEAGE)
 COUNTED_TABLES = tuple(dict.fromkeys(figure.table for figure in _COUNTED))
 
 
+def daily_counts(*tables: DataFrame) -> DataFrame:
+    """Return the figures of each day, from the tables of `COUNTED_TABLES`."""
+    rows = {
+        name: table.withColumn("n", f.lit(1))
+        for name, table in zip(COUNTED_TABLES, tables, strict=True)
+    }
+    return sum_counts(figures_by_day(rows))
+
+
 def figures_by_day(tables: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the rows that each figure counts, as (day, figure), of the given tables."""
-    counted = [
-        tables[figure.table]
-        .where(figure.condition)
-        .select(f.to_date(figure.moment).alias("day"), f.lit(figure.name).alias("figure"))
-        for figure in _COUNTED
-        if figure.table in tables
-    ]
+    """Return the figures that rows count for, as (day, figure, n); `n` is a column of the rows."""
+    counted = [_figures_of(name, table) for name, table in tables.items()]
     if (column_edges := tables.get("gold.column_edges")) is not None:
-        target = [f.col("target_namespace"), f.col("target_name")]
-        first = column_edges.groupBy(*target).agg(f.min("first_seen").alias("first_seen"))
-        counted.append(
-            first.select(
-                f.to_date("first_seen").alias("day"), f.lit(_WITH_COLUMN_LINEAGE).alias("figure")
-            )
+        first = column_edges.groupBy("target_namespace", "target_name", "n").agg(
+            f.min("first_seen").alias("first_seen")
         )
+        day = f.to_date("first_seen").alias("day")
+        counted.append(first.select(day, f.lit(_WITH_COLUMN_LINEAGE).alias("figure"), "n"))
     return counted
 
 
-def daily_counts(*tables: DataFrame) -> DataFrame:
-    """Return the figures of each day, from the tables of `COUNTED_TABLES`."""
-    counted = figures_by_day(dict(zip(COUNTED_TABLES, tables, strict=True)))
-    return sum_counts([part.withColumn("n", f.lit(1)) for part in counted])
+def _figures_of(name: str, rows: DataFrame) -> DataFrame:
+    """Return the figures of the rows of one table, read once."""
+    entries = [
+        f.when(
+            f.expr(figure.condition),
+            f.struct(f.to_date(figure.moment).alias("day"), f.lit(figure.name).alias("figure")),
+        )
+        for figure in _COUNTED
+        if figure.table == name
+    ]
+    counted = f.explode(f.array_compact(f.array(*entries))).alias("counted")
+    return rows.select(counted, "n").select("counted.*", "n")
 
 
 def sum_counts(parts: Sequence[DataFrame]) -> DataFrame:

@@ -70,14 +70,17 @@ def read_current(storage: TableStorage, table: LakeTable, stored: StoredTable) -
 
 def read_runs(storage: TableStorage, table: LakeTable, runs: Sequence[StoredRun]) -> DataFrame:
     """Return the current rows among some runs of a table, with the column `_entity`."""
-    frames = []
-    for number, run in enumerate(runs):
-        rows = storage.read(with_entity(table), [run])
-        if newer := runs[number + 1 :]:
-            replaced = storage.read(with_entity(table), newer).select(ENTITY).distinct()
-            rows = rows.join(replaced, ENTITY, "left_anti")
-        frames.append(rows.select(*table.column_names, ENTITY))
-    return reduce(lambda whole, part: whole.unionAll(part), frames)
+    from pyspark.sql import functions as f
+
+    frames = [
+        storage.read(with_entity(table), [run]).withColumn("_run", f.lit(number))
+        for number, run in enumerate(runs)
+    ]
+    rows = reduce(lambda whole, part: whole.unionByName(part), frames)
+    if len(runs) > 1:  # one join, however many runs there are
+        newer = rows.where("_run > 0").groupBy(ENTITY).agg(f.max("_run").alias("_newest"))
+        rows = rows.join(newer, ENTITY, "left").where("_newest IS NULL OR _newest = _run")
+    return rows.select(*table.column_names, ENTITY)
 
 
 def scan_current(folder: Folder, stored: StoredTable, size: int) -> Iterator[Any]:
