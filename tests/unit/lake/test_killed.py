@@ -110,5 +110,6 @@ def test_a_stream_killed_after_a_commit_skips_the_repeated_batch(spark, tmp_path
     assert facts_of(lake) == server_catalog(tmp_path / "store")
     assert rows(lake, "SELECT count(*), count(DISTINCT digest) FROM bronze_events") == [(5, 5)]
     assert rows(lake, "SELECT count(*) FROM bronze_quarantine") == [(1,)]
+    assert lake.ingest([str(source)]).rows_in == 0, "what a stream took in is not read again"
     batches = read_current_version(lake.folder).batches
     assert [(batch.events, batch.duplicates) for batch in batches] == [(3, 0), (2, 1)]

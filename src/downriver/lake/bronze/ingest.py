@@ -269,9 +269,9 @@ def _measure(records: DataFrame) -> _Extent:
 def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:
     """Return a few ranges that contain the given ones: the smallest gaps are closed first."""
     ordered = sorted(ranges)
-    gaps = [later.first_at - earlier.last_at for earlier, later in pairwise(ordered)]
-    largest = sorted(gaps, reverse=True)[: _MAX_RANGES - 1]
-    threshold = max(_HOUR, largest[-1] if len(gaps) >= _MAX_RANGES else 0)
+    gaps = sorted(later.first_at - earlier.last_at for earlier, later in pairwise(ordered))
+    closed = gaps[: max(0, len(gaps) - _MAX_RANGES + 1)]
+    threshold = max([_HOUR, *closed[-1:]])
     joined: list[TimeRange] = []
     for times in ordered:
         if joined and times.first_at - joined[-1].last_at <= threshold:

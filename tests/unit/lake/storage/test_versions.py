@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from downriver.errors import InvalidRequestError, LakeBusyError
 from downriver.lake.storage.files import Folder
@@ -10,6 +11,7 @@ from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
     VersionOrTime,
+    clean_versions,
     commit_version,
     parse_version_or_time,
     read_current_version,
@@ -33,6 +35,22 @@ def test_a_batch_knows_the_time_range_of_its_events():
     assert BronzeBatch(1, "bronze/1", 3, 0, 0).may_hold(1, 2), (
         "one of an older version may hold any"
     )
+
+
+def test_the_metadata_of_many_batches_stays_small(tmp_path):
+    folder, version = Folder(str(tmp_path)), LakeVersion()
+    batches = []
+    for number in range(1, 401):
+        batches.append(BronzeBatch(number, f"bronze/{number}", 1, 0, 0))
+        changed = replace(version, batches=(*version.batches, batches[-1]))
+        version = commit_version(folder, version, changed)
+    assert version == read_current_version(folder)
+    assert version.batches == tuple(batches)
+    assert 1 < len(version.lists) < 10
+    largest = max(len(folder.read(f"versions/{name}")) for name in folder.names("versions"))
+    assert largest < 10_000
+    clean_versions(folder, 1, grace=0)
+    assert read_current_version(folder).batches == tuple(batches), "the lists are kept"
 
 
 def test_a_version_or_a_time_is_parsed():
