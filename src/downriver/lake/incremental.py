@@ -98,6 +98,8 @@ class IncrementalBuild:
         self._before = before
         self.tables = {name: before[name] for name in schemas.BUILT}
         self.reports: list[StageReport] = []
+        self._facets: set[str] = set()  # the names of the new facets
+        self._has_identities = False  # new facts state which names are one dataset
         self._grown: set[str] = set()  # tables with more rows than before
         self._runs: dict[str, StoredRun] = {}  # the new runs of silver and gold tables
 
@@ -109,13 +111,21 @@ class IncrementalBuild:
             touched = TouchedFacts(self._storage, self.tables, folded)
             try:
                 facts = touched.frames()
-                self._add_tables("silver", facts, SILVER_TRANSFORMS)
+                self._add_tables("silver", facts, self._affected(SILVER_TRANSFORMS))
                 self._add_gold(facts, stale_days)
             finally:
                 touched.release()
             self._write_summaries(stale_days)
-        self._update_reach(folded)
+        self._update_reach()
         self._merge_runs()
+
+    def _affected(self, transforms: Sequence[TableTransform]) -> list[TableTransform]:
+        """Return the transforms of tables that get new rows from the new facets."""
+        return [
+            transform
+            for transform in transforms
+            if not transform.facets or self._facets.intersection(transform.facets)
+        ]
 
     def _add_facts(self, batches: Sequence[BronzeBatch]) -> DataFrame:
         with self._stages.running("facts") as stage:
@@ -126,8 +136,12 @@ class IncrementalBuild:
                 if rows:
                     self._add_fact_run(f"facts.{table}", written.path, rows)
             stage.rows_out = written.rows
+            folded = self._storage.read(FOLDED, [written])
+            named = f.col("edge.kind").isin(*map(int, _IDENTITY))
+            [seen] = folded.agg(f.collect_set("facet.facet"), f.max(named)).collect()
+            self._facets, self._has_identities = set(seen[0]), bool(seen[1])
         self.reports.append(stage)
-        return self._storage.read(FOLDED, [written])
+        return folded
 
     def _add_fact_run(self, name: str, path: str, rows: int) -> None:
         before = self.tables[name]
@@ -218,9 +232,9 @@ class IncrementalBuild:
     def _new_rows(self, name: str) -> DataFrame:
         return self._storage.read(with_entity(schemas.BY_NAME[name]), [self._runs[name]])
 
-    def _update_reach(self, folded: DataFrame) -> None:
+    def _update_reach(self) -> None:
         with self._stages.running("reach") as stage:
-            if self._needs_reach(folded):
+            if self._needs_reach():
                 written = write_reach(self._storage, self._path, self.tables)
                 self.tables |= written
                 stage.rows_in = sum(
@@ -229,18 +243,12 @@ class IncrementalBuild:
                 stage.rows_out = sum(table.rows for table in written.values())
         self.reports.append(stage)
 
-    def _needs_reach(self, folded: DataFrame) -> bool:
+    def _needs_reach(self) -> bool:
         """True if reach or governance may differ from the last build."""
-        if self._grown.intersection(_GRAPH):
-            return True
-        named, tagged = (
-            f.col("edge.kind").isin(*map(int, _IDENTITY)),
-            f.col("facet.facet") == "tags",
-        )
-        [seen] = folded.agg(f.max(named), f.max(tagged)).collect()
         return (
-            (bool(seen[0]) and self._differs("facts.edges", _current_identities))
-            or (bool(seen[1]) and self._differs("facts.facets", _current_tags))
+            bool(self._grown.intersection(_GRAPH))
+            or (self._has_identities and self._differs("facts.edges", _current_identities))
+            or ("tags" in self._facets and self._differs("facts.facets", _current_tags))
             or ("silver.quality" in self._runs and self._has_new_check_results())
         )
 

@@ -408,8 +408,12 @@ BUILT = tuple(name for name in BY_NAME if not name.startswith("bronze."))
 
 
 class TableTransform(NamedTuple):
-    """A table, its pure transform, and the tables that the transform reads, as `layer.table`."""
+    """A table, its pure transform, and the tables that the transform reads, as `layer.table`.
+
+    If `facets` are given, the rows come from facets of these names only.
+    """
 
     table: LakeTable
     inputs: tuple[str, ...]
     run: Callable[..., DataFrame]
+    facets: tuple[str, ...] = ()

@@ -51,6 +51,8 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 _OF_NODE = ("kind", "namespace", "name")
 _LATEST = ("last_at", "last_event", "digest")
+_QUALITY_FACET = "dataQualityAssertions"
+_STATISTICS_FACETS = ("outputStatistics", "inputStatistics")
 _OWNERS = "STRUCT<owners: ARRAY<STRUCT<name: STRING>>>"
 _ASSERTIONS = (
     "STRUCT<assertions: ARRAY<STRUCT<assertion: STRING, `column`: STRING, success: BOOLEAN>>>"
@@ -257,7 +259,7 @@ def derive_ends(derives: DataFrame) -> DataFrame:
 
 def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     """Return the results of all assertions that runs checked on datasets."""
-    checked = _of_facets(facets, bodies, "dataQualityAssertions")
+    checked = _of_facets(facets, bodies, _QUALITY_FACET)
     each = checked.select(
         "*", f.explode(f.from_json("text", _ASSERTIONS)["assertions"]).alias("of")
     ).select("*", "of.*")
@@ -266,7 +268,7 @@ def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 def silver_statistics(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     """Return the volume that each run read from its inputs and wrote to its outputs."""
-    rows = _of_facets(facets, bodies, "outputStatistics", "inputStatistics")
+    rows = _of_facets(facets, bodies, *_STATISTICS_FACETS)
     counted = rows.withColumn("of", f.from_json("text", _STATISTICS)).withColumns(
         {
             "role": enum_name("role", FacetRole),
@@ -307,7 +309,10 @@ SILVER_TRANSFORMS = (
     ),
     TableTransform(schemas.JOBS, ("facts.nodes", "facts.facets", "facts.bodies"), silver_jobs),
     TableTransform(
-        schemas.SCHEMA_VERSIONS, ("facts.facets", "facts.bodies"), silver_schema_versions
+        schemas.SCHEMA_VERSIONS,
+        ("facts.facets", "facts.bodies"),
+        silver_schema_versions,
+        ("schema",),
     ),
     TableTransform(
         schemas.DATASET_COLUMNS, ("facts.columns", "facts.facets", "facts.bodies"), silver_columns
@@ -316,9 +321,16 @@ SILVER_TRANSFORMS = (
     TableTransform(schemas.READS, ("facts.edges",), silver_reads),
     TableTransform(schemas.WRITES, ("facts.edges",), silver_writes),
     TableTransform(schemas.DERIVES, ("facts.derivations", "facts.claims"), silver_derives),
-    TableTransform(schemas.QUALITY, ("facts.facets", "facts.bodies"), silver_quality),
-    TableTransform(schemas.STATISTICS, ("facts.facets", "facts.bodies"), silver_statistics),
-    TableTransform(schemas.TAGS, ("facts.facets", "facts.bodies"), silver_tags),
+    TableTransform(
+        schemas.QUALITY, ("facts.facets", "facts.bodies"), silver_quality, (_QUALITY_FACET,)
+    ),
+    TableTransform(
+        schemas.STATISTICS,
+        ("facts.facets", "facts.bodies"),
+        silver_statistics,
+        _STATISTICS_FACETS,
+    ),
+    TableTransform(schemas.TAGS, ("facts.facets", "facts.bodies"), silver_tags, ("tags",)),
 )
 
 DERIVE_ENDS_TRANSFORM = TableTransform(schemas.DERIVE_ENDS, ("silver.derives",), derive_ends)
