@@ -28,7 +28,7 @@ from downriver.lake.gold.health import (
 )
 from downriver.lake.session import changed_settings
 from downriver.lake.silver.facts import DATASET, FOLDED, count_folded, fold_events, read_facts
-from downriver.lake.silver.touched import TouchedFacts
+from downriver.lake.silver.touched_facts import TouchedFacts
 from downriver.lake.silver.transforms import DERIVE_ENDS_TRANSFORM, SILVER_TRANSFORMS
 from downriver.lake.storage.runs import (
     ENTITY,
