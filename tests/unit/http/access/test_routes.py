@@ -36,6 +36,7 @@ READS_BY_POST = {
     "/v1/inventory",
     "/v1/schema-check",
     "/v1/incidents",
+    "/v1/triggers/test",
     "/mcp",  # its tools that write need a writer
 }
 UNAUTHORIZED, FORBIDDEN = 401, 403
