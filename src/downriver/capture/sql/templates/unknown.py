@@ -213,7 +213,7 @@ class RunTime(TemplateUnknown):
             raise AttributeError(name)
         return RunTime(self._rendering, f"{self._text.removesuffix('()')}.{name}")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> TemplateUnknown:
+    def __call__(self, *args: Any, **kwargs: Any) -> TemplateUnknown:  # type: ignore[override]
         """Return a call without its arguments, which may be in a string of SQL."""
         return RunTime(self._rendering, f"{self._text.replace('.', '_')}()")
 
