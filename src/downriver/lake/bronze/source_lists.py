@@ -31,6 +31,8 @@ def find_states(
     states: dict[str, FileState] = {}
     for each in reversed(version.sources):
         missing = [path for path in paths if path not in states]
+        if not missing:
+            break
         states |= {state.path: state for state in _read(folder, each, missing)}
     return states
 

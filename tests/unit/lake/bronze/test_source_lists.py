@@ -26,6 +26,8 @@ def test_the_last_state_of_a_file_is_found_in_a_few_lists(tmp_path):
         "grown.jsonl": FileState("grown.jsonl", 199, 199),
         "17.jsonl": FileState("17.jsonl", 1, 1),
     }
+    for paths in (["grown.jsonl"], []):  # the older lists need not be read
+        assert find_states(folder, version, paths).keys() == set(paths)
     assert add_states(folder, version, []) == version.sources
 
 
