@@ -84,9 +84,10 @@ def read_runs(storage: TableStorage, table: LakeTable, runs: Sequence[StoredRun]
 
 
 def scan_current(folder: Folder, stored: StoredTable, size: int) -> Iterator[Any]:
-    """Yield the current rows of a table as Arrow batches without the column `_entity`."""
+    """Yield the current rows of a table as Arrow batches of the schema `schema_of`."""
     import pyarrow as pa
 
+    schema = schema_of(folder, stored)
     newer = [np.unique(_entities(folder, run.path)) for run in stored.newer]
     for number, run in enumerate(stored.runs):
         replaced = np.concatenate([np.empty(0, np.int64), *newer[number:]])
@@ -95,15 +96,30 @@ def scan_current(folder: Folder, stored: StoredTable, size: int) -> Iterator[Any
             if len(replaced):
                 current = ~np.isin(batch.column(ENTITY).to_numpy(), replaced)
                 rows = batch.filter(pa.array(current))
-            yield rows.select([name for name in rows.schema.names if name != ENTITY])
+            columns = [rows.column(field.name).cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def schema_of(folder: Folder, stored: StoredTable) -> Any:
-    """Return the Arrow schema of the rows of a table, without the column `_entity`."""
+    """Return the Arrow schema of the rows of a table, without the column `_entity`.
+
+    All values may be null: Spark declares some columns of a new run as never null, but no column
+    of a merged run.
+    """
     import pyarrow as pa
 
     fields = folder.read_schema(stored.path)
-    return pa.schema([field for field in fields if field.name != ENTITY])
+    return pa.schema(
+        [(field.name, _nullable(field.type, pa)) for field in fields if field.name != ENTITY]
+    )
+
+
+def _nullable(kind: Any, pa: Any) -> Any:
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _nullable(field.type, pa)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _nullable(kind.value_type, pa)))
+    return kind
 
 
 def add_run(folder: Folder, before: StoredTable, run: StoredRun) -> tuple[StoredTable, int]:
