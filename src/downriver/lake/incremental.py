@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from pyspark.sql import functions as f
 
-from downriver import settings
+from downriver import __version__, settings
 from downriver.lake import schemas
 from downriver.lake.bronze.ingest import bronze_locations
 from downriver.lake.build import read_tables, run_transforms, write_reach, write_tables
@@ -64,15 +64,19 @@ _IDENTITY = (EdgeKind.ALIAS, EdgeKind.RENAMED, EdgeKind.SAME, EdgeKind.DIFFERENT
 _GRAPH = ("gold.nodes", "gold.edges", "silver.columns", "silver.derives")
 
 
-def can_increment(base: LakeVersion) -> bool:
+def can_increment(base: LakeVersion, stale_days: int) -> bool:
     """True if the new events of a lake can be added to the tables of its last build.
 
-    The tables must be complete: older releases did not write all of them. With more new events
-    than folded ones, a build of all tables costs less.
+    All rows must be those that this release computes with the same setting. With more new events
+    than folded ones, a build of all tables costs less. Each known run had an event, which may have
+    been expired.
     """
+    built_alike = (base.release, base.stale_days) == (__version__, stale_days)
+    if not built_alike or any(name not in base.tables for name in schemas.BUILT):
+        return False
     new = sum(batch.events for batch in base.unfolded)
     folded = sum(batch.events for batch in base.batches) - new
-    return new <= folded and all(name in base.tables for name in schemas.BUILT)
+    return new <= max(folded, base.tables["silver.runs"].rows)
 
 
 def _settings_for(rows: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from downriver import __version__, settings
 from downriver.errors import LakeError, LakeTableNotFoundError
 from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
@@ -134,18 +135,24 @@ class Lake:
         batches = base.batches if full else base.unfolded
         if not batches:
             return []
+        stale_days = settings.read_number(settings.STALE_DAYS)
+        name = f"{base.version + 1:06d}"
         build: LakeBuild | IncrementalBuild
-        if not full and can_increment(base):
-            path = _build_path(f"{base.version + 1:06d}")
-            build = IncrementalBuild(self._storage, path, self._stages, base.tables)
-            build.run(batches)
-        else:
-            build = self._new_build(f"{base.version + 1:06d}")
+        if full or not can_increment(base, stale_days):
+            build = self._new_build(name)
             build.run(batches, {} if full else base.tables)
-        folded = base.batches[-1].number
-        commit_version(
-            self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.tables)
+        else:
+            build = IncrementalBuild(self._storage, _build_path(name), self._stages, base.tables)
+            if any(batch.events for batch in batches):  # else only duplicates arrived
+                build.run(batches)
+        changed = msgspec.structs.replace(
+            base,
+            folded=base.batches[-1].number,
+            tables=build.tables,
+            release=__version__,
+            stale_days=stale_days,
         )
+        commit_version(self.folder, base, changed)
         return build.reports
 
     def build_as_of(self, until: int) -> list[StageReport]:

@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from tests.openlineage import dataset, run_event
 from tests.unit.lake.orders import FIRST, ORDERS, SECOND, TOTALS, facts_of, lines, make
 
+from downriver import __version__
 from downriver.lake import schemas
+from downriver.lake.incremental import can_increment
 from downriver.lake.storage.runs import count_runs_to_merge
-from downriver.lake.storage.tables import clean_versions, read_current_version
+from downriver.lake.storage.tables import (
+    BronzeBatch,
+    LakeVersion,
+    StoredTable,
+    clean_versions,
+    read_current_version,
+)
 
 if TYPE_CHECKING:
     from downriver.lake.runner import Lake
@@ -53,6 +62,33 @@ CHANGES = [
         ],
     ),
 ]
+
+
+def version(new: int, folded: int, **changed: Any) -> LakeVersion:
+    """Return a version of a lake that this release built, with events that are not folded."""
+    batches = (BronzeBatch(1, "bronze/1", folded, 0, 0), BronzeBatch(2, "bronze/2", new, 0, 0))
+    tables = {name: StoredTable(f"builds/1/{name}", 50) for name in schemas.BUILT}
+    return replace(
+        LakeVersion(batches=batches, folded=1, tables=tables, release=__version__, stale_days=30),
+        **changed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        (version(10, 100), True),
+        (version(200, 100), False),
+        (version(10, 0), True),  # expired: 50 runs are known
+        (version(60, 0), False),
+        (version(10, 100, release="0.0.9"), False),
+        (version(10, 100, release="", stale_days=None), False),
+        (version(10, 100, stale_days=7), False),  # the status of all edges may change
+        (version(10, 100, tables={}), False),
+    ],
+)
+def test_rows_are_added_to_tables_that_were_built_alike(base, expected):
+    assert can_increment(base, 30) is expected
 
 
 def contents(lake: Lake) -> dict[str, list[Any]]:

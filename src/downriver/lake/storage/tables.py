@@ -114,7 +114,8 @@ class LakeVersion(msgspec.Struct, frozen=True):
 
     `streams` maps each stream to its last committed micro-batch. Events before `expired_before`
     were removed from bronze; the facts derived from them remain. `sources` are the lists of files
-    that were read; versions of older releases have None, and a list in each batch.
+    that were read; versions of older releases have None, and a list in each batch. `release` is
+    the release of Downriver that built all tables, and `stale_days` the setting at that time.
 
     On disk, `batches` are only the last ones: the others are in the files of `lists`. To remove or
     replace batches, set `lists` to ().
@@ -129,6 +130,8 @@ class LakeVersion(msgspec.Struct, frozen=True):
     expired_before: int | None = None
     sources: tuple[StoredList, ...] | None = None
     lists: tuple[StoredList, ...] = ()
+    release: str = ""
+    stale_days: int | None = None
 
     @property
     def formats(self) -> set[str]:
