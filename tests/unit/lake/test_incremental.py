@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
-from tests.openlineage import dataset, run_event
+from tests.openlineage import dataset, job_event, run_event
 from tests.unit.lake.orders import FIRST, ORDERS, SECOND, TOTALS, facts_of, lines, make
 
 from downriver import __version__
@@ -37,6 +37,19 @@ CHECKED = dataset(
             "assertions": [{"assertion": "not_null", "column": "total", "success": True}]
         }
     },
+)
+# A job declares checks of an input, without a run: in the facets of the dataset and of the input.
+DECLARED = job_event(
+    "audit",
+    inputs=[
+        dataset(
+            "prices",
+            {"dataQualityAssertions": {"assertions": [{"assertion": "fresh", "success": True}]}},
+            inputFacets={
+                "dataQualityAssertions": {"assertions": [{"assertion": "unique", "success": False}]}
+            },
+        )
+    ],
 )
 RERUNS = [
     # Only repeats what is known: no new node, edge or column.
@@ -117,7 +130,7 @@ def test_incremental_builds_give_the_tables_of_a_full_build(spark, tmp_path):
         for case in sorted(GOLDEN.iterdir())
     )
     lake = make(tmp_path / "lake", spark)
-    ingest(lake, tmp_path / "1.jsonl", golden + lines(*FIRST, *SECOND))
+    ingest(lake, tmp_path / "1.jsonl", golden + lines(*FIRST, *SECOND, DECLARED))
     lake.build()
     ingest(lake, tmp_path / "2.jsonl", lines(*RERUNS))
     before = read_current_version(lake.folder).tables
@@ -143,6 +156,26 @@ def test_incremental_builds_give_the_tables_of_a_full_build(spark, tmp_path):
     assert facts_of(lake) == facts
     assert different(contents(lake), incremental) == set()
     assert set(incremental) == {name for name in schemas.BUILT if not name.startswith("facts.")}
+
+
+@slow
+def test_a_new_setting_changes_all_rows_and_duplicates_change_none(spark, tmp_path, monkeypatch):
+    lake = make(tmp_path / "lake", spark)
+    ingest(lake, tmp_path / "1.jsonl", lines(*FIRST, *SECOND))
+    lake.build()
+    before = read_current_version(lake.folder).tables
+    ingest(lake, tmp_path / "2.jsonl", lines(*FIRST))
+    assert lake.build() == []
+    version = read_current_version(lake.folder)
+    assert (version.unfolded, version.tables) == ((), before)
+
+    monkeypatch.setenv("DOWNRIVER_STALE_DAYS", "3000")
+    # `sum` has a stale edge, and no new event.
+    ingest(lake, tmp_path / "3.jsonl", lines(run_event("other", outputs=[dataset("elsewhere")])))
+    lake.build()
+    changed = contents(lake)
+    lake.build(full=True)
+    assert different(contents(lake), changed) == set()
 
 
 @pytest.mark.parametrize(

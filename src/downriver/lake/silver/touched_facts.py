@@ -44,7 +44,8 @@ _TOUCHED_BY: Mapping[str, tuple[tuple[LakeTable, tuple[str, ...]], ...]] = {
     "owner": ((schemas.EDGES, _OWNER),),
     "target": ((schemas.CLAIMS, _NODE), (schemas.DERIVATIONS, _TARGET)),
 }
-_OF_NODE = f"(role = {int(FacetRole.NODE)} OR facet = 'tags')"
+# Also a facet of an input or output that a job declares: no run identifies it.
+_OF_NODE = f"(role = {int(FacetRole.NODE)} OR facet = 'tags' OR run IS NULL)"
 
 
 class TouchedFacts:
