@@ -121,7 +121,8 @@ def _ids_with_marks(nodes: DataFrame, datasets: DataFrame) -> DataFrame:
 def failing_datasets(quality: DataFrame) -> DataFrame:
     """Return the datasets with a check that failed in its last run."""
     last = quality.groupBy(*_NAME, "assertion", "column").agg(
-        f.max_by("success", "seen_at").alias("success")
+        # A failure wins at the same time, so that the result depends on no order of rows.
+        f.max_by("success", f.struct("seen_at", ~f.col("success"))).alias("success")
     )
     return last.where(~f.col("success")).select(*_NAME).distinct()
 

@@ -152,7 +152,7 @@ def gold_failure_rates(runs: DataFrame) -> DataFrame:
         f.count_if(bad).alias("failed"),
         f.percentile("seconds", 0.5).alias("usual_seconds"),
         f.max("last_seen").alias("last_seen"),
-        f.max_by("error", f.when(f.col("error").isNotNull(), f.col("last_seen"))).alias(
+        f.max_by("error", f.when(f.col("error").isNotNull(), f.struct("last_seen", "run"))).alias(
             "last_error"
         ),
     )
