@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver import __version__, settings
-from downriver.errors import LakeError, LakeTableNotFoundError
+from downriver.errors import LakeBusyError, LakeError, LakeTableNotFoundError
 from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
 from downriver.lake.build import LakeBuild, read_tables
@@ -145,14 +145,14 @@ class Lake:
             build = IncrementalBuild(self._storage, _build_path(name), self._stages, base.tables)
             if any(batch.events for batch in batches):  # else only duplicates arrived
                 build.run(batches)
-        changed = msgspec.structs.replace(
+        built = msgspec.structs.replace(
             base,
             folded=base.batches[-1].number,
             tables=build.tables,
             release=__version__,
             stale_days=stale_days,
         )
-        commit_version(self.folder, base, changed)
+        commit_tables(self.folder, base, built)
         return build.reports
 
     def build_as_of(self, until: int) -> list[StageReport]:
@@ -229,6 +229,24 @@ class Lake:
 
     def _stored(self, stored: dict[str, StoredTable]) -> dict[str, DataFrame]:
         return read_tables(self._storage, stored)
+
+
+def commit_tables(folder: Folder, base: LakeVersion, built: LakeVersion) -> LakeVersion:
+    """Commit the tables that a build of `base` wrote, with batches that were added since then.
+
+    Raises LakeBusyError if another process changed the tables.
+    """
+    current = read_current_version(folder)
+    if (current.tables, current.folded) != (base.tables, base.folded):
+        raise LakeBusyError(folder.location)
+    changed = msgspec.structs.replace(
+        current,
+        folded=built.folded,
+        tables=built.tables,
+        release=built.release,
+        stale_days=built.stale_days,
+    )
+    return commit_version(folder, current, changed)
 
 
 def _build_path(name: str) -> str:

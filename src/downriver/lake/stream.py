@@ -10,7 +10,7 @@ import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from pyspark.errors import StreamingQueryException
@@ -31,7 +31,7 @@ from downriver.lake.storage.tables import read_current_version
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _POLL = 0.2
 _ATTEMPTS = 5  # when another process commits first
+_Result = TypeVar("_Result")
 
 
 class StreamSchedule(NamedTuple):
@@ -71,7 +72,7 @@ def run_stream(
             "process; use --master or spark-submit. Ingesting files, builds and queries work."
         )
     home = f"streams/{_stream_key(sources)}"
-    ingest = _BatchIngest(lake, schedule, build, None if _are_topics(sources) else home)
+    ingest = BatchIngest(lake, schedule, build, None if _are_topics(sources) else home)
     if not schedule.once:
         ingest.build_pending()
     query = _start(lake, sources, schedule, ingest, home)
@@ -88,7 +89,7 @@ def run_stream(
     return ingest.report
 
 
-class _BatchIngest:
+class BatchIngest:
     """Ingests each micro-batch, and builds when it is time."""
 
     def __init__(self, lake: Lake, schedule: StreamSchedule, build: bool, home: str | None) -> None:
@@ -113,21 +114,27 @@ class _BatchIngest:
     def _ingest(self, records: DataFrame, number: int) -> None:
         stream = str(records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         files = read_listed_files(self._lake.folder, self._home, number) if self._home else []
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(LakeBusyError):
-                self.report.add(self._lake.ingest_stream(records, stream, number, files))
-                return
-        self.report.add(self._lake.ingest_stream(records, stream, number, files))
+        self.report.add(
+            _with_retries(lambda: self._lake.ingest_stream(records, stream, number, files))
+        )
 
     def build_pending(self) -> None:
         """Build the batches that are not folded yet, also those of a stream that was killed."""
         if self._build and read_current_version(self._lake.folder, create=True).unfolded:
-            self._lake.build()
+            _with_retries(self._lake.build)
             self._built_at = time.monotonic()
 
 
+def _with_retries(commit: Callable[[], _Result]) -> _Result:
+    """Call a function that commits to the lake, again if another process commits first."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(LakeBusyError):
+            return commit()
+    return commit()
+
+
 def _start(
-    lake: Lake, sources: Sequence[str], schedule: StreamSchedule, ingest: _BatchIngest, home: str
+    lake: Lake, sources: Sequence[str], schedule: StreamSchedule, ingest: BatchIngest, home: str
 ) -> StreamingQuery:
     records = _read_stream(lake.spark, sources, lake.folder.url_of(f"{home}/{LISTINGS}"))
     writer = records.writeStream.foreachBatch(ingest.run).option(

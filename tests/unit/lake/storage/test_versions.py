@@ -6,10 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from downriver.errors import InvalidRequestError, LakeBusyError
+from downriver.lake.runner import commit_tables
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
+    StoredTable,
     VersionOrTime,
     clean_versions,
     commit_version,
@@ -25,6 +27,23 @@ def test_of_two_concurrent_commits_one_fails(tmp_path):
     with pytest.raises(LakeBusyError, match="try again"):
         commit_version(folder, base, LakeVersion(folded=2))
     assert read_current_version(folder).folded == 1
+
+
+def test_an_ingest_beside_a_build_does_not_make_the_build_fail(tmp_path):
+    folder = Folder(str(tmp_path))
+    first, second = (BronzeBatch(number, f"bronze/{number}", 1, 0, 0) for number in (1, 2))
+    base = commit_version(folder, LakeVersion(), LakeVersion(batches=(first,)))
+    both = (first, second)
+    commit_version(folder, base, replace(base, batches=both, streams={"s": 4}, sources=()))
+    tables = {"gold.edges": StoredTable("builds/1/gold/edges", 1)}
+    built = replace(base, folded=1, tables=tables, release="1", stale_days=30)
+    committed = commit_tables(folder, base, built)
+    assert committed == read_current_version(folder)
+    assert (committed.batches, committed.streams, committed.sources) == (both, {"s": 4}, ())
+    assert (committed.tables, committed.release, committed.stale_days) == (tables, "1", 30)
+    assert committed.unfolded == (second,)
+    with pytest.raises(LakeBusyError):
+        commit_tables(folder, base, built)
 
 
 def test_a_batch_knows_the_time_range_of_its_events():
