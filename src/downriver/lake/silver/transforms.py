@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from downriver.openlineage.facets.dataset import SchemaColumn
+
 
 def read_schemas(bodies: DataFrame) -> DataFrame:
     """Return the columns of schema facets by digest.
@@ -27,11 +29,12 @@ def read_schemas(bodies: DataFrame) -> DataFrame:
     In Python, because fields may be nested to any depth.
     """
     return bodies.select("digest", "body").mapInArrow(
-        _read_batches, f"digest BINARY, fields {SCHEMA_FIELDS}"
+        parse_schema_batches, f"digest BINARY, fields {SCHEMA_FIELDS}"
     )
 
 
-def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parse_schema_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parse schema facets on a worker. Of several columns with the same path the first counts."""
     import pyarrow as pa
 
     field = pa.struct([(name, pa.string()) for name in ("path", "type", "description")])
@@ -39,7 +42,7 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         read = [
             [
                 {"path": column.path, "type": column.type, "description": column.description}
-                for column in schema_columns(body.as_py())
+                for column in _distinct_columns(body.as_py())
             ]
             for body in batch.column("body")
         ]
@@ -47,6 +50,13 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
             [batch.column("digest").cast(pa.binary()), pa.array(read, pa.list_(field))],
             names=["digest", "fields"],
         )
+
+
+def _distinct_columns(body: bytes) -> Iterable[SchemaColumn]:
+    columns: dict[str, SchemaColumn] = {}
+    for column in schema_columns(body):
+        columns.setdefault(column.path, column)
+    return columns.values()
 
 
 _OF_NODE = ("kind", "namespace", "name")
