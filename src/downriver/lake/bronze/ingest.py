@@ -126,7 +126,7 @@ class BronzeIngest:
         merged = {name: frame.coalesce(files) for name, frame in frames.items() if frame}
         written = self._storage.write_all(merged, path)
         stage.rows_out = written["events"].rows
-        ranges = _time_ranges(old, since)
+        ranges = time_ranges(old, since)
         batch = BronzeBatch(
             number=number,
             path=path,
@@ -237,9 +237,9 @@ def _folded(base: LakeVersion) -> list[BronzeBatch]:
     return [batch for batch in base.batches if batch.number <= base.folded]
 
 
-def _time_ranges(batches: Sequence[BronzeBatch], since: int | None) -> list[TimeRange]:
+def time_ranges(batches: Sequence[BronzeBatch], since: int | None) -> list[TimeRange]:
     """Return the times of some batches `since` a time; none if those of a batch are unknown."""
-    if any(batch.times is None for batch in batches):
+    if any(batch.events and batch.times is None for batch in batches):
         return []
     times = [times for batch in batches for times in batch.times or ()]
     if since is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from downriver.lake.bronze.event_files import FileState
-from downriver.lake.bronze.ingest import join_ranges
+from downriver.lake.bronze.ingest import join_ranges, time_ranges
 from downriver.lake.bronze.source_lists import add_states, find_states
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import BronzeBatch, LakeVersion, TimeRange
@@ -60,3 +60,13 @@ def test_a_late_event_is_a_time_range_of_its_own():
         1, "b", 2, 0, 0, first_at=10, last_at=90, ranges=(TimeRange(10, 20), TimeRange(80, 90))
     )
     assert [batch.may_hold(at, at) for at in (10, 50, 85)] == [True, False, True]
+
+
+def test_a_merged_batch_has_the_times_of_all_its_events():
+    day = BronzeBatch(1, "a", 2, 0, 0, first_at=10, last_at=20)
+    only_unreadable = BronzeBatch(2, "b", 0, 3, 0)
+    of_old_release = BronzeBatch(3, "c", 5, 0, 0)
+    assert time_ranges([day, only_unreadable], None) == [TimeRange(10, 20)]
+    assert time_ranges([day, only_unreadable], 15) == [TimeRange(15, 20)]
+    assert time_ranges([day], 21) == []
+    assert time_ranges([day, of_old_release], None) == [], "unknown: it may have any time"
