@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 _MERGES_AT_ONCE = 4
 _FEW_ROWS = 1_000_000
+_MANY_ROWS = 20_000_000
 _ROWS_PER_TASK = 200_000
 _IDENTITY = (EdgeKind.ALIAS, EdgeKind.RENAMED, EdgeKind.SAME, EdgeKind.DIFFERENT)
 # Tables whose rows only grow: with more rows than before, the graph has changed.
@@ -79,14 +80,15 @@ def can_increment(base: LakeVersion, stale_days: int) -> bool:
     return new <= max(folded, base.tables["silver.runs"].rows)
 
 
-def _settings_for(rows: int) -> dict[str, str]:
-    """Return settings of Spark for a number of new facts.
+def spark_settings(new: int, stored: int) -> dict[str, str]:
+    """Return settings of Spark for a number of new facts, in a lake of `stored` facts.
 
-    For few rows, planning costs more than running: Spark should plan once and use few tasks.
+    For few rows, planning costs more than running: Spark should plan once and use few tasks. In a
+    large lake a join may shuffle rows of a whole table, so Spark should choose the tasks.
     """
-    if rows > _FEW_ROWS:
+    if new > _FEW_ROWS or stored > _MANY_ROWS:
         return {}
-    tasks = 1 + rows // _ROWS_PER_TASK
+    tasks = 1 + new // _ROWS_PER_TASK
     return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
 
 
@@ -111,7 +113,9 @@ class IncrementalBuild:
         """Fold batches, and update the tables."""
         stale_days = settings.read_number(settings.STALE_DAYS)
         folded = self._add_facts(batches)
-        with changed_settings(self._storage.spark, _settings_for(self.reports[-1].rows_out)):
+        stored = sum(self.tables[f"facts.{table.name}"].rows for table in schemas.FACTS)
+        conf = spark_settings(self.reports[-1].rows_out, stored)
+        with changed_settings(self._storage.spark, conf):
             touched = TouchedFacts(self._storage, self.tables, folded)
             try:
                 facts = touched.frames()

@@ -12,7 +12,7 @@ from tests.unit.lake.orders import FIRST, ORDERS, SECOND, TOTALS, facts_of, line
 
 from downriver import __version__
 from downriver.lake import schemas
-from downriver.lake.incremental import can_increment
+from downriver.lake.incremental import can_increment, spark_settings
 from downriver.lake.storage.runs import count_runs_to_merge
 from downriver.lake.storage.tables import (
     BronzeBatch,
@@ -102,6 +102,19 @@ def version(new: int, folded: int, **changed: Any) -> LakeVersion:
 )
 def test_rows_are_added_to_tables_that_were_built_alike(base, expected):
     assert can_increment(base, 30) is expected
+
+
+@pytest.mark.parametrize(
+    ("new", "stored", "tasks"),
+    [
+        (0, 1_000, "1"),
+        (500_000, 5_000_000, "3"),
+        (2_000_000, 5_000_000, None),
+        (10, 500_000_000, None),
+    ],
+)
+def test_spark_chooses_the_tasks_in_a_large_lake(new, stored, tasks):
+    assert spark_settings(new, stored).get("spark.sql.shuffle.partitions") == tasks
 
 
 def contents(lake: Lake) -> dict[str, list[Any]]:
