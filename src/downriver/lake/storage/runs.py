@@ -1,8 +1,7 @@
 """Tables as runs: a build adds the rows of the entities it touched, and readers merge the runs.
 
 A run of a silver or gold table replaces the rows that older runs have for the same entities. The
-column `_entity`, a hash, identifies the entity of a row. Two entities with the same hash do no
-harm: a build that touches one of them writes the rows of both.
+column `_entity`, a hash of 64 bits, identifies the entity of a row.
 """
 
 from __future__ import annotations
