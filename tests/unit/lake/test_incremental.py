@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
-from tests.openlineage import DATABASE, dataset, dataset_event, job_event, run_event
+from tests.openlineage import DATABASE, dataset, dataset_event, job_event, run_event, schema
 from tests.unit.lake.orders import FIRST, ORDERS, SECOND, TOTALS, facts_of, lines, make
 
 from downriver import __version__
@@ -54,13 +54,21 @@ DECLARED = job_event(
 RERUNS = [
     # Only repeats what is known: no new node, edge or column.
     run_event("sum", "4", "COMPLETE", "2026-03-02T00:01:00Z", inputs=[ORDERS], outputs=[TOTALS]),
-    # Late: an earlier schema, before the first event.
+    # Late: before the first event.
     run_event("sum", "0", "COMPLETE", "2025-12-31T00:00:00Z", inputs=[dataset("orders")]),
 ]
 CHANGES = [
     # The completed run turns out to have failed, so `totals` has fewer completed writes.
     run_event("sum", "4", "FAIL", "2026-03-02T00:02:00Z"),
     run_event("sum", "5", "COMPLETE", "2026-03-03T00:00:00Z", outputs=[CHECKED]),
+    # Late: an earlier schema, so the later ones get other numbers.
+    run_event(
+        "sum",
+        "00",
+        "COMPLETE",
+        "2025-12-30T00:00:00Z",
+        inputs=[dataset("orders", {"schema": schema(id="string")})],
+    ),
     # A known name becomes an alias of a new one.
     run_event(
         "load",
