@@ -51,14 +51,21 @@ def verify_chain(
     redactions = _Redactions()
     known = {**(anchors or {}), **({} if expected is None else {expected[0]: expected[1]})}
     chain, count = GENESIS, 0
+    found: Verification | None = None
     for entry in entries:
+        if found is not None:  # the first fault: later redactions explain entries before it
+            redactions.read_redaction(entry)
+            continue
         reason = _fault(entry, count + 1, chain, redactions)
         if reason is None and known.get(entry.seq, entry.chain) != entry.chain:
             reason = "is not the expected entry"
         if reason is not None:
-            return redactions.judge(Verification(False, count, chain.hex(), count + 1, reason))
+            found = Verification(False, count, chain.hex(), count + 1, reason)
+            continue
         chain, count = entry.chain, count + 1
         progress(count)
+    if found is not None:
+        return redactions.judge(found)
     if max(known, default=0) > count:
         missing = "is missing: the log was truncated"
         return redactions.judge(Verification(False, count, chain.hex(), count + 1, missing))
@@ -70,22 +77,40 @@ class _Redactions:
 
     def __init__(self) -> None:
         self.changed: dict[int, bytes] = {}
-        self._allowed: dict[int, set[bytes]] = {}
+        self._stated: dict[int, dict[int, bytes]] = {}  # by redaction: the entries it names
 
     def read(self, seq: int, body: bytes, digest: bytes) -> None:
-        """Note an entry; a redaction names only entries before it."""
+        """Note an entry."""
         found = hashlib.sha256(body).digest()
         if found != digest:
             self.changed[seq] = found
-            return
-        for other, new in redactions_in(body).items():
-            if other < seq:
-                self._allowed.setdefault(other, set()).add(new)
+        if stated := redactions_in(body):
+            self._stated[seq] = stated
+
+    def read_redaction(self, entry: LogEntry) -> None:
+        """Note a redaction behind the first fault, if its body is the one received."""
+        body = decompress(entry.body) or b""
+        if hashlib.sha256(body).digest() == entry.digest and (stated := redactions_in(body)):
+            self._stated[entry.seq] = stated
+
+    def _unexplained(self) -> set[int]:
+        """Return the changed entries that no redaction explains.
+
+        A redaction may be redacted itself, for the name in its reason. It is trusted if a later
+        one explains its body. So they are read from the last to the first.
+        """
+        wrong = set(self.changed)
+        for seq in sorted(self._stated, reverse=True):
+            if seq in wrong:
+                continue
+            for other, new in self._stated[seq].items():
+                if other < seq and self.changed.get(other) == new:
+                    wrong.discard(other)
+        return wrong
 
     def judge(self, found: Verification) -> Verification:
         """Return what the chain proves, or the first entry that no redaction explains."""
-        wrong = (s for s, new in self.changed.items() if new not in self._allowed.get(s, ()))
-        altered = min(wrong, default=None)
+        altered = min(self._unexplained(), default=None)
         if altered is None:
             found.redacted = len(self.changed)
             return found

@@ -8,11 +8,14 @@ body.
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from downriver.errors import InvalidEventError
 from downriver.model.ids import REDACTION_RECORDS, DatasetId
 from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.custom import REDACTION, parse_redaction, render_redaction
@@ -29,12 +32,24 @@ REDACTED = "[redacted]"
 _BATCH = 500
 _FACETS = frozenset({"facets", "inputFacets", "outputFacets"})
 # Facets of names of datasets and columns: only their texts for people are redacted.
-_STRUCTURE = frozenset({"columnLineage", "schema", "symlinks", "downriver_code"})
+_STRUCTURE = frozenset(
+    {
+        "columnLineage", "lineage", "schema", "symlinks", "lifecycleStateChange", "parent",
+        "jobDependencies", "downriver_code", "downriver_same",
+    }
+)  # fmt: skip
 _TEXTS = frozenset({"description", "doc", "message", "comment"})
 _LOG = DatasetId(REDACTION_RECORDS, "log")
 _MARK = REDACTION.encode()
 # Tables beside the log whose bodies may contain names of people: the column of the key.
 _TABLES = {"findings": "id", "verdicts": "id", "alerts": "id", "triggered": "id"}
+# Their texts for people. Other texts are names of data and words with a meaning: they must stay.
+_TEXTS_OF_TABLES = frozenset(
+    {
+        "message", "owners", "expected", "actual", "why", "resolution", "reason", "by", "waived",
+        "result", "tags", "context",
+    }
+)  # fmt: skip
 
 
 class RedactedLog(NamedTuple):
@@ -50,11 +65,19 @@ class NamePattern:
     def __init__(self, name: str) -> None:
         self._word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
         self._name = name.casefold()
-        self._bytes = re.compile(re.escape(msgspec.json.encode(name)[1:-1]), re.IGNORECASE)
+        text = msgspec.json.encode(name)[1:-1].decode()
+        self._json = re.compile(re.escape(text), re.IGNORECASE)
+        self._bytes = (
+            re.compile(re.escape(text.encode()), re.IGNORECASE) if name.isascii() else None
+        )
 
     def is_in(self, body: bytes) -> bool:
         """Return whether a body may contain the name."""
-        return self._bytes.search(body) is not None or b"\\u" in body
+        if b"\\u" in body:
+            return True
+        if self._bytes is not None:
+            return self._bytes.search(body) is not None
+        return self._json.search(body.decode(errors="replace")) is not None  # `Ö` is also `ö`
 
     def redact_text(self, text: str) -> str:
         """Return a text without the name."""
@@ -64,20 +87,26 @@ class NamePattern:
         """Return an event without the name in its facets; the same bytes if it is not there."""
         if not self.is_in(raw):
             return raw
-        content = msgspec.json.decode(raw)
-        redacted = self._outside(content)
-        return raw if redacted == content else msgspec.json.encode(redacted)
+        try:
+            content = _decode(raw)
+            redacted = self._outside(content)
+        except RecursionError:  # too deep to be changed: `remains_in` tells it
+            return raw
+        return raw if redacted == content else _encode(redacted)
 
     def remains_in(self, raw: bytes) -> bool:
         """Return whether a text of an event still contains the name."""
-        return self.is_in(raw) and self._contains(msgspec.json.decode(raw))
+        try:
+            return self.is_in(raw) and self._contains(_decode(raw))
+        except RecursionError:
+            return True
 
     def redact_body(self, body: bytes) -> bytes:
-        """Return JSON without the name in any of its texts."""
+        """Return the body of a row beside the log without the name in its texts for people."""
         if not self.is_in(body):
             return body
         content = msgspec.json.decode(body)
-        redacted = self._all_texts(content)
+        redacted = self._texts_for_people(content, _TEXTS_OF_TABLES)
         return body if redacted == content else msgspec.json.encode(redacted)
 
     def _outside(self, value: Any) -> Any:
@@ -100,15 +129,17 @@ class NamePattern:
             for name, body in facets.items()
         }
 
-    def _texts_for_people(self, value: Any) -> Any:
+    def _texts_for_people(self, value: Any, texts: frozenset[str] = _TEXTS) -> Any:
         match value:
             case dict():
                 return {
-                    key: self._all_texts(each) if key in _TEXTS else self._texts_for_people(each)
+                    key: self._all_texts(each)
+                    if key in texts
+                    else self._texts_for_people(each, texts)
                     for key, each in value.items()
                 }
             case list():
-                return [self._texts_for_people(each) for each in value]
+                return [self._texts_for_people(each, texts) for each in value]
             case _:
                 return value
 
@@ -133,6 +164,25 @@ class NamePattern:
                 return any(map(self._contains, value))
             case _:
                 return False
+
+
+def _decode(raw: bytes) -> Any:
+    """Return the content of an event. Its facets may contain half of a surrogate pair, or 1e400."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return json.loads(raw, parse_float=_number)
+
+
+def _number(text: str) -> float | str:
+    return number if math.isfinite(number := float(text)) else text
+
+
+def _encode(content: Any) -> bytes:
+    try:
+        return msgspec.json.encode(content)
+    except UnicodeEncodeError:
+        return json.dumps(content, separators=(",", ":")).encode()
 
 
 def redact_log(tx: SqlTransaction, pattern: NamePattern, *, done: bool) -> RedactedLog:
@@ -182,7 +232,10 @@ def redactions_in(raw: bytes) -> dict[int, bytes]:
     """Return the entries that an event redacts, with the hashes of their new bodies."""
     if _MARK not in raw:
         return {}
-    dataset = parse_event(raw).wire.dataset
+    try:
+        dataset = parse_event(raw).wire.dataset
+    except InvalidEventError:  # an altered entry
+        return {}
     if not isinstance(dataset, msgspec.Struct) or dataset.namespace != _LOG.namespace:
         return {}
     return parse_redaction(bytes((dataset.facets or {}).get(REDACTION, b"{}")))

@@ -225,6 +225,7 @@ class SqlStore(ABC):
         """Erase a name from facets in the log, record it with an event, and fold the log again."""
         with self._writing() as tx:
             self._require_whole_log()
+            self._require_intact_log(tx)
             found = redact_log(tx, NamePattern(name), done=done)
             if not done or not found.entries:
                 return found
@@ -233,6 +234,15 @@ class SqlStore(ABC):
             self._audit.record(tx, [AuditAct.now("redact", "log")])
         self._committed(state)
         return found
+
+    def _require_intact_log(self, tx: SqlTransaction) -> None:
+        """Raise if an entry was altered: a redaction would state the hash of the altered body."""
+        found = verify_chain(CatalogReader(tx).log.entries())
+        if not found.ok:
+            raise StoreError(
+                f"{self.url}: the log is not intact: entry {found.altered_seq} {found.reason}. "
+                "Nothing was redacted. Restore the store from a backup"
+            )
 
     def check(self) -> None:
         """Raise if events could not be stored now, or would not survive."""

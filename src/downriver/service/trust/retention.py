@@ -20,7 +20,7 @@ from downriver.openlineage.facets.custom import (
 )
 from downriver.openlineage.wire import render_time
 from downriver.service.session import now
-from downriver.store.redaction import make_redaction
+from downriver.store.redaction import NamePattern, make_redaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +103,11 @@ class RetentionApi:
         if len(name.strip()) < _SHORTEST_NAME:
             raise InvalidRequestError("name", f"is shorter than {_SHORTEST_NAME} characters")
 
+        pattern = NamePattern(name.strip())
+
         def record(entries: Mapping[int, bytes]) -> Event:
-            return make_redaction(entries, reason, by, now())
+            redacted = pattern.redact_text  # else the redaction itself adds the name again
+            return make_redaction(entries, redacted(reason), redacted(by), now())
 
         found = self._session.store.redact(name.strip(), record, done=done)
         return RedactedEntries(entries=len(found.entries), remaining=found.remaining, done=done)
