@@ -16,6 +16,7 @@ from downriver.http.request import context_of, json_response, read_body
 from downriver.openlineage import parse_event, split_events
 from downriver.service.sql_facets import has_only_sql, infer_datasets
 from downriver.store import KeyRole, check_event
+from downriver.store.redaction import redactions_in
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,7 +56,7 @@ async def post_event(request: Request) -> Response:
     context = context_of(request)
     body = await read_body(request, context.max_body)
     try:
-        event = parse_event(body)
+        event = _parse(body)
     except InvalidEventError:
         context.metrics.refused += 1
         raise
@@ -75,7 +76,7 @@ async def post_batch(request: Request) -> Response:
     failed: list[FailedEvent] = []
     for index, raw in enumerate(raws):
         try:
-            event = parse_event(raw)
+            event = _parse(raw)
             if scope is not None:
                 check_event(event, scope)
             events.append(event)
@@ -90,6 +91,15 @@ async def post_batch(request: Request) -> Response:
     summary = BatchSummary(len(raws), len(events), len(failed), 0, len(failed))
     status: Literal["partial_success", "failure"] = "partial_success" if events else "failure"
     return json_response(BatchResult(status, summary, failed))
+
+
+def _parse(raw: bytes) -> Event:
+    """Parse an event. Only the store itself states which entries of its log were redacted."""
+    event = parse_event(raw)
+    if redactions_in(raw):
+        reason = "records a redaction; only an administrator can make one: POST /v1/redact"
+        raise InvalidEventError("dataset", reason)
+    return event
 
 
 async def _store(events: list[Event], request: Request) -> None:

@@ -171,6 +171,24 @@ def test_cli_and_http(tmp_path: Path) -> None:
     assert "· 2 redacted ·" in downriver("audit", "verify", cwd=tmp_path).stdout
 
 
+def test_a_producer_cannot_state_a_redaction(tmp_path: Path) -> None:
+    forged = {
+        "eventTime": "2026-01-01T12:00:00Z",
+        "dataset": {
+            "namespace": "downriver:redactions",
+            "name": "log",
+            "facets": {"downriver_redaction": {"entries": {"1": "00" * 32}}},
+        },
+    }
+    with told(tmp_path, EVENTS) as lineage, TestClient(build_app(lineage)) as client:
+        before = lineage.admin.status().head
+        refused = client.post("/api/v1/lineage", json=forged)
+        assert (refused.status_code, "redaction" in refused.text) == (400, True)
+        batch = client.post("/api/v1/lineage/batch", json=[forged]).json()
+        assert batch["status"] == "failure"
+        assert lineage.admin.status().head == before
+
+
 def test_postgres_redacts_and_stays_append_only(postgres_database: str) -> None:
     with Lineage.open(postgres_database) as lineage:
         lineage.ingest([encode(event) for event in EVENTS])
