@@ -94,9 +94,10 @@ def _fields(schema: object) -> tuple[SchemaField, ...] | None:
         return None
     for part in schema["fields"]:
         if isinstance(part, dict) and part.get("field") == "after":
+            columns = part.get("fields")
             return tuple(
                 SchemaField(field["field"], field.get("name") or field.get("type"))
-                for field in part.get("fields") or ()
+                for field in (columns if isinstance(columns, list) else ())
                 if isinstance(field, dict) and isinstance(field.get("field"), str)
             )
     return None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _PORT = 9092
 _CONNECT_SECONDS = 15.0
 _BATCH_RECORDS = 500
+_END_OF_TIME = 253_402_300_800_000  # year 10000 in ms since the epoch; a producer sets any number
 _OWN_SETTINGS = frozenset(
     {"bootstrap.servers", "group.id", "enable.auto.commit", "enable.partition.eof"}
 )
@@ -174,7 +175,7 @@ def _record(message: Any, namespace: str) -> KafkaRecord:
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),
-        at=milliseconds * 1000 if kind else None,
+        at=milliseconds * 1000 if kind and 0 < milliseconds < _END_OF_TIME else None,
         headers={name: value or b"" for name, value in message.headers() or ()},
         value=message.value() or b"",
     )

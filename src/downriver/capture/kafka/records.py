@@ -87,10 +87,18 @@ def read_record(record: KafkaRecord, namespace: str) -> RecordLineage:
     except InvalidEventError as exc:
         return RecordLineage(problem=exc.message)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-        edge = _header_edge(record, namespace)
-        return RecordLineage(edge=edge, problem=None if edge else f"not JSON: {exc}")
+        return _headers_only(record, namespace, f"not JSON: {exc}")
     except DownriverError as exc:
         return RecordLineage(problem=exc.message)
+
+
+def _headers_only(record: KafkaRecord, namespace: str, problem: str) -> RecordLineage:
+    """Return what the headers of a record state whose value could not be read."""
+    try:
+        edge = _header_edge(record, namespace)
+    except DownriverError as exc:
+        return RecordLineage(problem=exc.message)
+    return RecordLineage(edge=edge, problem=None if edge else problem)
 
 
 def _envelope_edge(
@@ -106,13 +114,17 @@ def _envelope_edge(
 
 
 def _header_edge(record: KafkaRecord, namespace: str) -> RecordEdge | None:
-    if "lineage" in record.headers:
-        stated = msgspec.json.decode(record.headers["lineage"], type=dict[str, Any])
-        texts = {name: stated[name] for name in _HEADERS if isinstance(stated.get(name), str)}
-    else:
-        texts = {
-            name: record.headers[name].decode() for name in _HEADERS if record.headers.get(name)
-        }
+    name = "lineage"
+    try:
+        if name in record.headers:
+            stated = msgspec.json.decode(record.headers[name], type=dict[str, Any])
+            texts = {key: stated[key] for key in _HEADERS if isinstance(stated.get(key), str)}
+        else:
+            texts = {}
+            for name in filter(record.headers.get, _HEADERS):
+                texts[name] = record.headers[name].decode()
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
+        raise InvalidEventError(f"header {name}", f"states no lineage: {exc}") from exc
     return _edge(record, texts, namespace)
 
 

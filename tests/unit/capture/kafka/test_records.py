@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
 from downriver import Lineage
 from downriver.capture.kafka import EdgeLog, KafkaRecord, parse_address, read_record
+from downriver.capture.kafka.consumer import _record
 from downriver.errors import InvalidRequestError
 from downriver.model.ids import DatasetId, JobId
 
@@ -142,3 +144,29 @@ def test_the_namespace_of_topics_is_the_first_broker_with_its_port():
     assert address.servers == "one:9092,two:9093"
     assert address.namespace == "kafka://one:9092"
     assert address.topics == ("orders", "clicks")
+
+
+@pytest.mark.parametrize("value", [b"\x00avro", {"id": 1}, b"{"])
+@pytest.mark.parametrize(
+    "headers",
+    [{"lineage": b"no"}, {"lineage": b"[1]"}, {"source": b"\xff"}, {"source_id": b"\xff"}],
+)
+def test_unreadable_headers_are_a_problem_and_stop_nothing(value, headers):
+    found = read_record(record(value, **headers), "shop")
+    assert found.edge is None
+    assert f"header {next(iter(headers))}: " in found.problem
+
+
+def test_a_change_with_a_malformed_schema_is_read():
+    schema = {"fields": [{"field": "after", "fields": 5}]}
+    assert read_record(record({"schema": schema, "payload": CHANGE}), "shop").change.fields == ()
+
+
+@pytest.mark.parametrize("milliseconds", [-1, 2**62, 253_402_300_800_000])
+def test_a_time_that_no_calendar_has_is_left_out(milliseconds):
+    stated = {"topic": "t", "partition": 0, "offset": 1, "headers": None, "value": b"x"}
+    message = Mock(**{f"{name}.return_value": value for name, value in stated.items()})
+    message.timestamp.return_value = (1, milliseconds)
+    assert _record(message, "kafka://b:9092").at is None
+    message.timestamp.return_value = (1, 1000)
+    assert _record(message, "kafka://b:9092").at == 1_000_000
