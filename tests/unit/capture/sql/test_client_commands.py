@@ -121,3 +121,36 @@ def test_a_nested_procedure_of_oracle_selects_into_its_variable() -> None:
         "begin\n  insert into x select b from y;\nend;\n/\n"
     )
     assert read(sql, "oracle") == ({"T", "Y"}, {"X"}, [])
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["SET AUTOCOMMIT ON;", "SET TIME ZONE LOCAL;", "set echo off; set feed off;", "EXIT 0;"],
+)
+def test_a_statement_after_a_command_on_its_line_is_read(before: str) -> None:
+    sql = f"{before} INSERT INTO copied SELECT a FROM orders;\nINSERT INTO c SELECT a FROM d;\n"
+    assert read(sql, "postgres") == ({"orders", "d"}, {"copied", "c"}, [])
+
+
+def test_what_follows_a_semicolon_in_the_text_of_a_command_is_no_statement() -> None:
+    sql = "PROMPT done; insert into x select * from y\nSET COLSEP ';'\nHOST ls; rm x\n"
+    assert remove_client_commands(sql).strip() == ""
+
+
+@pytest.mark.parametrize("pattern", [r"'(\w)\g', 'b'", r"'D:\g\x'"])
+def test_a_backslash_in_a_string_ends_no_statement(pattern: str) -> None:
+    sql = f"INSERT INTO a SELECT f(x, {pattern}) FROM b;\nINSERT INTO c SELECT x FROM d \\g\n"
+    assert remove_client_commands(sql).startswith(sql.partition("\n")[0])
+    on_one_line = f"INSERT INTO a SELECT f(x, {pattern}) FROM b \\g\n"
+    assert remove_client_commands(on_one_line) == on_one_line.replace(" \\g\n", " ;\n")
+    assert read(sql, "postgres") == ({"b", "d"}, {"a", "c"}, [])
+
+
+def test_a_variable_may_have_the_name_of_a_command() -> None:
+    sql = "BEGIN\n  x := 1;\n  rem := mod(a, b);\n  pause := (SELECT max(n) FROM t);\nEND;"
+    assert remove_client_commands(sql) == sql
+
+
+@pytest.mark.parametrize("before", ["SET TIME ZONE LOCAL;", "EXIT;", "SET AUTOCOMMIT ON", "@x"])
+def test_a_word_of_other_dialects_does_not_make_a_minus_a_continuation(before: str) -> None:
+    assert "a -\nb" in remove_client_commands(f"{before}\nSELECT a -\nb FROM t;\n\\echo\n")

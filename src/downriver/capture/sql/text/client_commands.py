@@ -7,11 +7,11 @@ import re
 # Commands of SQL*Plus, each with what follows it. Other words may begin a line of a statement.
 _SQL_PLUS = re.compile(
     r"""(?:
-      REM(?:ARK)? (?=\s|$)
-    | PRO(?:MPT)? (?=\s|$)
-    | SPO(?:OL)? (?=\s|$)
-    | PAU(?:SE)? (?=\s|$)
-    | ACC(?:EPT)? \s+ \w+ (?=\s|$)
+      (?P<text>  # the rest of the line is any text; `rem := 1` assigns to a variable
+        (?:REM(?:ARK)?|PRO(?:MPT)?|SPO(?:OL)?|PAU(?:SE)?|HO(?:ST)?|[TB]TI(?:TLE)?
+          |ACC(?:EPT)? \s+ \w+)
+        (?=\s|$) (?! \s* :?= \s* [\w('])
+      )
     | (?:UN)? DEF(?:INE)? (?=\s*$ | \s+\w+\s*(?:=|$))
     | COL(?:UMN)? \s+ \S+ \s+
       (?:FORMAT|FOR|HEADING|HEA|NEW_VALUE?|NEW_V|NOPRINT|NOPRI|PRINT|JUSTIFY|ALIAS|CLEAR|LIKE
@@ -21,7 +21,7 @@ _SQL_PLUS = re.compile(
          |ERRORL\w*|ESC(?:APE|CHAR)?|FEED(?:BACK)?|FLU(?:SH)?|HEA(?:DING|DS|DSEP)?|LIN(?:ESIZE|E)?
          |LOBOF\w*|LONG(?:CHUNKSIZE)?|MARK(?:UP)?|NEWP(?:AGE)?|NULL|NUM(?:FORMAT|WIDTH|F)?
          |PAGES(?:IZE)?|PAU(?:SE)?|RECSEP\w*|SCAN|SERVEROUT(?:PUT)?|SHIFT\w*|SHOW\w*|SQL(?:BLANK
-         |CASE|CO|N|P|T)\w*|SUF(?:FIX)?|TAB|TERM(?:OUT)?|TI(?:ME)?|TIMI(?:NG)?|TRIM(?:OUT|SPOOL|S)?
+         |CASE|CO|N|P|T)\w*|SUF(?:FIX)?|TAB|TERM(?:OUT)?|TI(?:ME)?(?!\s+ZONE\b)|TIMI(?:NG)?|TRIM(?:OUT|SPOOL|S)?
          |UND(?:ERLINE)?|VER(?:IFY)?|WRA(?:P)?|XQUERY) (?:\s+[^\s=].*)? $
     | SHO(?:W)? \s+ (?:ERR(?:ORS)?|ALL|PARAMETERS?|SGA|USER|REL\w*|CON_\w+|PDBS) \b
     | WHENEVER \s+ (?:SQLERROR|OSERROR) \b
@@ -29,13 +29,11 @@ _SQL_PLUS = re.compile(
       (?=\s*;?\s*$ | \s+ (?:SUCCESS|FAILURE|WARNING|ROLLBACK|COMMIT|SQL\.SQLCODE|\d+) \b)
     | CONN(?:ECT)? \s+ \S+ (?:/|\s+AS\s+SYS) \S* \s* $
     | DISC(?:ONNECT)? \s* $
-    | (?:T|B)TI(?:TLE)? (?=\s|$)
     | BRE(?:AK)? \s+ ON \b
     | COMP(?:UTE)? \s+ \w+ \s+ (?:OF|LABEL) \b
     | CL(?:EAR)? \s+ (?:SCR|COL|BRE|BUFF|COMP|SQL|TIMI)\w*
     | VAR(?:IABLE)? \s+ \w+ \s+ (?:NUMBER|VARCHAR2|CHAR|CLOB|REFCURSOR|BINARY_\w+) \b
     | PRINT \s+ :? \w+ \s* $
-    | HO(?:ST)? (?=\s|$)
     | STA(?:RT)? \s+ [\w./\\-]+ \.sql \b
     | @@? \s* [\w./\\&$-]
     )""",
@@ -59,9 +57,14 @@ _DOT_IMPORT = re.compile(
 _DOT_FILE = re.compile(r"\.(?:IMPORT|EXPORT)\b", re.IGNORECASE)  # of bteq: the data is not known
 _PSQL = re.compile(r"\\(?:[a-zA-Z]\w*\+?|!|\?)")
 _PSQL_COPY = re.compile(r"\\copy\b", re.IGNORECASE)
-_PSQL_END = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|crosstabview|watch)\b[^\n]*$")
+_PSQL_END = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|crosstabview|watch)\b")
 _FIRST = frozenset("rRpPsSaAuUdDcCwWeEqQtTbBvVhH@:.\\")
-_OF_SQL_PLUS = _FIRST - {":", ".", "\\"}
+# Also words of other dialects: they do not show that a script is one of SQL*Plus.
+_NOT_ONLY_SQL_PLUS = re.compile(
+    r"(?:SET\s+(?:AUTO|NULL|SHOW|TI|SCAN)|SHO|EXIT|QUIT|PRINT|CONN|DISC|CL|VAR|STA|@)",
+    re.IGNORECASE,
+)
+_FIRST_STATEMENT = re.compile(r"(?:[^;'\"]|'[^']*'|\"[^\"]*\")*;")
 _SIGN = re.compile(
     r"^[ \t]*(?:[@\\.:/]"
     r"|(?:REM|PRO|SPO|PAU|ACC|DEF|UNDEF|COL|SET|SHO|WHEN|EXIT|QUIT|CONN|TTI|BTI|HO)\w*(?:\s|$))"
@@ -89,16 +92,18 @@ def remove_client_commands(sql: str) -> str:
             changed = None
             if bare and bare[0] in _FIRST and begins:
                 changed = _without_command(line, bare)
+                if changed is not None and _SQL_PLUS.match(bare):
+                    continues = continues or not _NOT_ONLY_SQL_PLUS.match(bare)
             elif bare == "/" and _ends_statement(line, lines, at, begins=begins):
                 changed = line.replace("/", ";")
-            elif "\\g" in line and (end := _PSQL_END.search(line)) is not None:
-                kept = end.group() if end.group().startswith("\\gexec") else ""
-                changed = f"{line[: end.start()]}{kept};"
+            elif "\\g" in line and (end := _find_end(line)) is not None:
+                kept = line[end:] if line.startswith("\\gexec", end) else ""
+                changed = f"{line[:end]}{kept};"
             if changed is not None:
-                lines[at] = changed
-                continues = continues or bare[0] in _OF_SQL_PLUS
+                lines[at] = line = changed
                 begins = True
-                continue
+                if _SQL_PLUS.match(bare) is None or not changed:
+                    continue
         quote, code = _scan(line, quote)
         if continues and not quote and code.endswith("-"):
             lines[at] = f"{line.rstrip()[:-1]} "
@@ -125,7 +130,27 @@ def _without_command(line: str, bare: str) -> str | None:
         if _DOT_FILE.match(bare):
             return line if bare.endswith(";") else f"{line};"
         return "" if _DOT.match(bare) else None
-    return "" if _SQL_PLUS.match(bare) else None
+    return _without_sql_plus(bare)
+
+
+def _without_sql_plus(text: str) -> str | None:
+    """Return what follows the commands of SQL*Plus in a line; None if it begins with none."""
+    rest: str | None = None
+    while (command := _SQL_PLUS.match(text)) is not None:
+        ended = None if command["text"] else _FIRST_STATEMENT.match(text)
+        rest = text = text[ended.end() :].lstrip() if ended else ""
+    return rest
+
+
+def _find_end(line: str) -> int | None:
+    """Return the place of psql's `\\g` at the end of a statement. In a string it is a text."""
+    quote, at = "", 0
+    for found in _PSQL_END.finditer(line):
+        quote = _scan(line[at : found.start()], quote)[0]
+        at = found.start()
+        if not quote:
+            return at
+    return None
 
 
 def _ends_statement(line: str, lines: list[str], at: int, *, begins: bool) -> bool:
