@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_STACK = 8_000
 # A part of a write of Delta; a frame as an RDD, which is no action yet and has no name in Python.
-_INTERNAL = frozenset({"deltaTransactionalWrite", "rdd", ""})
+INTERNAL = frozenset({"deltaTransactionalWrite", "rdd", ""})
 _DISTINCT = frozenset({"Aggregate", "Deduplicate", "Distinct"})
 _MULTI_INSERT = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
 
@@ -141,7 +141,7 @@ class ActionReader:
         action.leaves = self._locator.leaves_of(text, plan)
         action.tables = self._locator.tables
         action.schema = text.schema
-        action.plan, action.unread = text.json, text.error
+        action.plan, action.unread = text.json, _unread(text)
         if text.json:
             action.details = self._details.read(plan, text.tree, text.json, stored=stored)
         elif not text.error:
@@ -154,7 +154,7 @@ class ActionReader:
         action.tables = self._locator.tables
         action.schema = texts[-1].schema
         whole = self._text.plan(query, merged=False, largest=self._largest_plan)
-        action.plan, action.unread = whole.json, whole.error
+        action.plan, action.unread = whole.json, _unread(whole)
         if not whole.json and not whole.error:
             action.too_large = _size(whole)
 
@@ -168,6 +168,10 @@ class ActionReader:
             for column in leaf.columns
             if leaf.locations and column in scanned
         }
+
+
+def _unread(text: PlanText) -> str:
+    return text.error and f"Spark cannot print the plan: {text.error}"
 
 
 def _size(text: PlanText) -> str:
@@ -193,7 +197,7 @@ def _is_pivot(execution: Execution, analyzed: Java) -> bool:
 
 def _is_internal(execution: Execution, analyzed: Java) -> bool:
     """Return whether a query is a part of another action, or Spark's own schema inference."""
-    if execution.name in _INTERNAL or _is_pivot(execution, analyzed):
+    if execution.name in INTERNAL or _is_pivot(execution, analyzed):
         return True
     if execution.plan != "DeserializeToObject":
         return False

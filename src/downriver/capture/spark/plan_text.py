@@ -17,6 +17,12 @@ _BREAK = "\x01"
 _PART = "\x02"
 _CLASS = "PlanText"
 _UNLIMITED = 2**31 - 1
+# The parts of `plan`. Only JSON has no control characters: the tree has the literals of the query,
+# and Hive's delimiters are the same characters as ours.
+_PLAN = re.compile(
+    r"([^\x02]*)\x02(.*?)\x02((?:\{[^\x02]*\})?)\x02((?:\[[^\x02]*\])?)\x02([^\x02]*)\x02(.*)\x02(\w*)",
+    re.DOTALL,
+)
 _METRIC = re.compile(r"\b(\w+) -> SQLMetric\((?:(?!SQLMetric\().)*?value: (-?\d+)\)")
 
 
@@ -67,9 +73,11 @@ class PlanTextReader:
 
         Of a plan with `widest` columns or more, only the columns.
         """
-        output, tree, schema, json, error, leaves, no_subqueries = str(
-            self._java.plan(query, merged, largest, widest or _UNLIMITED)
-        ).split(_PART)
+        text = str(self._java.plan(query, merged, largest, widest or _UNLIMITED))
+        parts = _PLAN.fullmatch(text)
+        if parts is None:
+            raise ValueError("the text of a plan has other parts than expected")
+        output, tree, schema, json, error, leaves, no_subqueries = parts.groups()
         found = [leaf.partition(" ") for leaf in leaves.split(_BREAK) if leaf]
         return PlanText(
             columns=ids_in(output.split(_BREAK)),

@@ -7,9 +7,11 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from downriver.capture.emit import guarded
 from downriver.capture.frame_origins import ROWS, Origins
-from downriver.capture.spark.action_reader import ActionReader
+from downriver.capture.spark.action_reader import INTERNAL, ActionReader
 from downriver.capture.spark.events import render_action, render_application
 from downriver.capture.spark.executions import Execution
 from downriver.capture.spark.io.paths import short_name
@@ -18,7 +20,7 @@ from downriver.capture.spark.plan.lineage import column_key, read_lineage
 from downriver.capture.spark.summary import CaptureSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from downriver.capture.emit import Emitter
     from downriver.capture.spark.actions import SparkAction
@@ -183,9 +185,8 @@ class ActionPublisher:
                 if not execution.is_stream_batch:
                     self._read(execution, query, error, parts)
                 is_read = True
-            if execution.is_command and not is_read:
-                unknown = f"the command {execution.plan}, which could not be read,"
-                parts.append((execution.action(unknown_write=unknown), self.context))
+            if not is_read:
+                parts += [(action, self.context) for action in _unread_actions(execution)]
         if execution.is_root:
             del self._parts[execution.root]
             self._publish(parts)
@@ -217,17 +218,42 @@ class ActionPublisher:
 
     def _publish(self, parts: list[Part], *, is_folded: bool = False) -> None:
         for given, context in parts:
+            events: Sequence[Event] = ()
+            is_read = False
             with guarded("reading a Spark plan"):
-                action = given if is_folded else self._fold(given)
-                if action is None:
-                    continue  # a part of something that is published as one
-                lineage = read_lineage(action, self.known)
-                self._checkpoints.add(action, lineage)
-                if not (action.writes or lineage.inputs):
-                    continue  # no dataset is read or written
-                self.summary.add(action, lineage)
-                part = context.within(self.names.of(action))
-                self._emitter.emit(*render_action(action, lineage, part, self.engine))
+                events = self._render(given, context, is_folded=is_folded)
+                is_read = True
+            if not is_read:  # without the plan, what it read and wrote is still known
+                with guarded("reporting a Spark plan that could not be read"):
+                    unread = msgspec.structs.replace(
+                        given, plan="", unread="the plan could not be read: see the log of the job"
+                    )
+                    events = self._render(unread, context, is_folded=True)
+            with guarded("sending the events of a Spark action"):
+                self._emitter.emit(*events)
+
+    def _render(
+        self, given: SparkAction, context: RunContext, *, is_folded: bool
+    ) -> Sequence[Event]:
+        action = given if is_folded else self._fold(given)
+        if action is None:
+            return ()  # a part of something that is published as one
+        lineage = read_lineage(action, self.known)
+        self._checkpoints.add(action, lineage)
+        if not (action.writes or lineage.inputs or action.unread):
+            return ()  # no dataset is read or written
+        self.summary.add(action, lineage)
+        part = context.within(self.names.of(action))
+        return render_action(action, lineage, part, self.engine)
+
+
+def _unread_actions(execution: Execution) -> Iterator[SparkAction]:
+    """Yield an action with a blind spot for an execution that could not be read."""
+    if execution.is_command:
+        unknown = f"the command {execution.plan}, which could not be read,"
+        yield execution.action(unknown_write=unknown)
+    elif execution.name not in INTERNAL and not execution.is_learning:
+        yield execution.action(unread="the query could not be read: see the log of the job")
 
 
 class JobNames:

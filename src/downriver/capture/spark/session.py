@@ -44,8 +44,8 @@ class TrackedSession:
         self.spark = spark
         self.on_end: Callable[[str], None] | None = None  # gets a line about what was captured
         self._context = context
+        reader = self._reader(session)  # first: if it fails, no listener keeps queries in the JVM
         self._listener = ExecutionListener(context)
-        reader = self._reader(session)
         self.capture = ActionPublisher(
             read_context(
                 lambda key: str(spark.conf.get(key, "") or ""),

@@ -273,7 +273,7 @@ def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Pl
             )
         )
     if action.unread:
-        spots.append(PlanBlindSpot("unread_plan", f"Spark cannot print the plan: {action.unread}"))
+        spots.append(PlanBlindSpot("unread_plan", action.unread))
     if not action.plan:
         return PlanLineage(list(inputs), spots=spots)
     sources = LeafRelations(action.leaves, known)
