@@ -151,9 +151,11 @@ def _run_command(rule: TriggerRule, action: TriggeredAction) -> str:
         "DOWNRIVER_TRIGGER": action.trigger,
         "DOWNRIVER_TARGET": action.target,
     }
+    arguments = rule.arguments(action)
+    _refuse_options(rule.command, arguments)
     try:
         done = subprocess.run(  # noqa: S603 — no shell; the command is from the configuration
-            rule.arguments(action),
+            arguments,
             input=render_payload(action),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -170,3 +172,15 @@ def _run_command(rule: TriggerRule, action: TriggeredAction) -> str:
     if done.returncode:
         raise ActionFailedError(": ".join(filter(None, (f"exit code {done.returncode}", output))))
     return output or "exit code 0"
+
+
+def _refuse_options(command: Sequence[str], arguments: Sequence[str]) -> None:
+    """Raise if a name would be an option of the command: any producer of events sets names."""
+    for given, argument in zip(command, arguments, strict=True):
+        if given == "--":
+            return
+        if argument.startswith("-") and not given.startswith("-"):
+            raise ActionFailedError(
+                f"was not run: the command would read the name {argument!r} as an option; "
+                "write the argument -- before it"
+            )

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _SECOND = 1_000_000
 _PLACEHOLDER = re.compile(r"\{(?:target|name|trigger)\}")
+# Programs that read an argument as code: there, a name could be code of whoever sends events.
+_INTERPRETER = re.compile(
+    r"(?:(?:ba|da|a|z|k|fi|c|tc|s)?sh|cmd|powershell|pwsh|python[\d.]*|perl|ruby|node|eval)(?:\.exe)?",
+    re.IGNORECASE,
+)
+_CODE_OPTION = re.compile(r"-[a-z]*c|-e|--eval|-command|/c", re.IGNORECASE)
 
 
 class FindingCondition(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -160,6 +166,7 @@ def parse_triggers(value: Any, field: str = "triggers") -> list[TriggerRule]:
 def _check(rule: TriggerRule, field: str) -> None:
     if bool(rule.command) == bool(rule.webhook):
         raise InvalidRequestError(field, "must have either `command` or `webhook`")
+    _check_command(rule.command, field)
     target = rule.downstream
     if not (target.types or target.names or target.tags):
         raise InvalidRequestError(f"{field}.downstream", "must have `types`, `names` or `tags`")
@@ -175,3 +182,21 @@ def _check(rule: TriggerRule, field: str) -> None:
                 f"{field}.{name}",
                 "is a secret: write ${NAME} and set the environment variable NAME",
             )
+
+
+def _check_command(command: Sequence[str], field: str) -> None:
+    """Refuse names of targets where a program would run them: any producer of events sets names."""
+    programs: set[str] = set()
+    for place, argument in enumerate(command):
+        is_code = place == 0 or "ssh" in programs
+        if programs and _CODE_OPTION.fullmatch(command[place - 1]):
+            is_code = True
+        if is_code and _PLACEHOLDER.search(argument):
+            raise InvalidRequestError(
+                f"{field}.command",
+                f"{argument!r} is run as code, and a name may contain code; use the environment "
+                "variable DOWNRIVER_TARGET there, or give the name as an argument of its own",
+            )
+        program = re.split(r"[/\\]", argument)[-1].lower()
+        if _INTERPRETER.fullmatch(program):
+            programs.add(program)

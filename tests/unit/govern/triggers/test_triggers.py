@@ -174,3 +174,50 @@ def test_cli_and_http(tmp_path: Path) -> None:
     with told(tmp_path / ".downriver", []) as lineage, TestClient(build_app(lineage)) as client:
         assert client.get("/v1/triggers").json()["total"] == 1
         assert client.get("/v1/triggers", params={"state": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "run {name}"],
+        ["/bin/bash", "-ec", "run '{target}'"],
+        ["timeout", "5", "bash", "-c", "run {name}"],
+        ["python3", "-c", "run('{name}')"],
+        ["C:\\Windows\\cmd.exe", "/c", "run {name}"],
+        ["ssh", "host", "run {name}"],
+        ["{name}"],
+    ],
+)
+def test_a_name_is_no_code_of_a_command(command: list[str]) -> None:
+    with pytest.raises(InvalidRequestError, match=r"command: .* is run as code"):
+        parse_triggers([rule(command=command)])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", 'run "$1"', "run", "{name}"],
+        ["airflow", "dags", "trigger", "-c", '{"model": "{name}"}', "retrain"],
+        ["python3", "retrain.py", "{name}"],
+    ],
+)
+def test_a_name_may_be_an_argument(command: list[str]) -> None:
+    assert parse_triggers([rule(command=command)])[0].command == command
+
+
+def test_a_name_is_no_option_of_a_command(tmp_path: Path) -> None:
+    events = [
+        *run("featurize", 0, reads=["users"], writes=[output("--upload-pack=evil", MODEL)]),
+        *run("load", 0, writes=[output("users", schema(email="text"))]),
+        *run("load", 1, writes=[output("users", schema(mail_address="text"))]),
+    ]
+    with told(tmp_path, events) as lineage:
+        watched(lineage)
+        for separator, state in (("x", ActionState.FAILED), ("--", ActionState.DONE)):
+            rules = parse_triggers(
+                [rule(name=separator, attempts=1, command=["echo", separator, "{name}"])]
+            )
+            lineage.triggers(rules)
+            (done,) = lineage.triggers.runner(rules).run_due()
+            assert done.state is state
+            assert "--upload-pack=evil" in done.result
