@@ -46,7 +46,8 @@ def apply_lineage(inlets: DatasetNames = None, outlets: DatasetNames = None) -> 
             try:
                 result = function(*args, **kwargs)
             except BaseException as error:
-                _record_current("FAIL", inlets, outlets, error)
+                if state := _state_after(error):
+                    _record_current(state, inlets, outlets, error)
                 raise
             _record_current("COMPLETE", inlets, outlets, None)
             return result
@@ -54,6 +55,14 @@ def apply_lineage(inlets: DatasetNames = None, outlets: DatasetNames = None) -> 
         return wrapper  # type: ignore[return-value]
 
     return decorate
+
+
+def _state_after(error: BaseException) -> str:
+    """Return the state of a run that raised; "" if it did not end: Airflow continues it later."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if kinds & {"TaskDeferred", "AirflowRescheduleException"}:
+        return ""
+    return "ABORT" if "AirflowSkipException" in kinds else "FAIL"
 
 
 def _record_current(
