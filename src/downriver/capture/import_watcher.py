@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import sys
 from importlib.abc import Loader, MetaPathFinder
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.emit import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -64,4 +66,9 @@ class _Loader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        self._loaded(module.__name__)
+        with guarded(f"following the import of {module.__name__}"):
+            self._loaded(module.__name__)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what only its own loader has: a module may read its data while it is executed."""
+        return getattr(self._loader, name)
