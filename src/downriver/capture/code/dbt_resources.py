@@ -157,7 +157,9 @@ def list_meta(raw: dict[str, Any]) -> dict[str, Any]:
 
 _MARKS = ("certified", "canonical", "golden")
 _NO = frozenset({"", "false", "no"})
-_SOURCE_OF = re.compile(r"\bsources?\s*:\s*([\w.]+(?:\s*(?:\+|and)\s*[\w.]+)*)", re.IGNORECASE)
+_SOURCE_OF = re.compile(
+    r"\bsources?\s*:\s*([\w.]+(?:(?:\s*\+\s*|\s+and\s+)[\w.]+)*)", re.IGNORECASE
+)
 _JOINT = re.compile(r"\s*(?:\+|\band\b)\s*")
 
 
