@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -154,23 +155,29 @@ def _run_command(rule: TriggerRule, action: TriggeredAction) -> str:
     arguments = rule.arguments(action)
     _refuse_options(rule.command, arguments)
     try:
-        done = subprocess.run(  # noqa: S603 — no shell; the command is from the configuration
+        with subprocess.Popen(  # noqa: S603 — no shell; the command is from the configuration
             arguments,
-            input=render_payload(action),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=rule.seconds,
             env={**os.environ, **variables},
-            check=False,
-        )
+            start_new_session=True,  # so that the processes that it starts end with it
+        ) as process:
+            try:
+                printed, _ = process.communicate(render_payload(action), rule.seconds)
+            finally:
+                if process.poll() is None:
+                    _end_group(process)
     except subprocess.TimeoutExpired as exc:
         raise ActionFailedError(f"did not end within {rule.timeout}") from exc
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else str(exc)
         raise ActionFailedError(f"cannot be run: {reason}") from exc
-    output = done.stdout.decode(errors="replace").strip()[-_OUTPUT:]
-    if done.returncode:
-        raise ActionFailedError(": ".join(filter(None, (f"exit code {done.returncode}", output))))
+    output = printed.decode(errors="replace").strip()[-_OUTPUT:]
+    if process.returncode:
+        raise ActionFailedError(
+            ": ".join(filter(None, (f"exit code {process.returncode}", output)))
+        )
     return output or "exit code 0"
 
 
@@ -184,3 +191,11 @@ def _refuse_options(command: Sequence[str], arguments: Sequence[str]) -> None:
                 f"was not run: the command would read the name {argument!r} as an option; "
                 "write the argument -- before it"
             )
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process with those it started: the next try must not run beside them."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, ProcessLookupError):  # Windows has no groups
+        process.kill()

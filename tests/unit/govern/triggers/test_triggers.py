@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -221,3 +222,17 @@ def test_a_name_is_no_option_of_a_command(tmp_path: Path) -> None:
             (done,) = lineage.triggers.runner(rules).run_due()
             assert done.state is state
             assert "--upload-pack=evil" in done.result
+
+
+def test_a_command_that_takes_too_long_ends_with_what_it_started(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    script = f"(sleep 1.5; touch '{late}') & wait"
+    given = rule(command=["sh", "-c", script], timeout="1s", attempts=1)
+    with told(tmp_path / "store", EVENTS) as lineage:
+        watched(lineage)
+        rules = parse_triggers([given])
+        lineage.triggers(rules)
+        (done,) = lineage.triggers.runner(rules).run_due()
+    assert (done.state, done.result) == (ActionState.FAILED, "did not end within 1s")
+    time.sleep(1)
+    assert not late.exists()
