@@ -14,6 +14,7 @@ from tests.unit.http.test_app import TestClient
 
 from downriver.errors import InvalidRequestError, StoreError
 from downriver.http import build_app
+from downriver.model.access import Scope
 from downriver.service import Lineage
 from downriver.store.catalog.encoding import compress, decompress
 from downriver.store.redaction import NamePattern
@@ -169,6 +170,14 @@ def test_cli_and_http(tmp_path: Path) -> None:
     done = downriver("redact", NAME, cwd=tmp_path)
     assert done.stdout.startswith("2 log entries redacted\nthe name remains outside facets")
     assert "· 2 redacted ·" in downriver("audit", "verify", cwd=tmp_path).stdout
+
+
+def test_a_limited_key_gets_the_same_hashes_of_redacted_events(tmp_path: Path) -> None:
+    with told(tmp_path, EVENTS) as lineage:
+        lineage.retention.redact(NAME)
+        limited = lineage.scoped(Scope(("*",)))
+        whole = {edge.first_event for edge in lineage.trace("raw").edges}
+        assert {edge.first_event for edge in limited.trace("raw").edges} == whole
 
 
 def test_a_producer_cannot_state_a_redaction(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, NoReturn
 
 from downriver.errors import ForbiddenError, StoreBusyError
-from downriver.model.facts import Facts, NodeSeen
+from downriver.model.facts import EventRef, Facts, NodeSeen
 from downriver.openlineage import fold, parse_event
 from downriver.store.access.restriction import Restriction
 from downriver.store.catalog.encoding import decompress
@@ -134,7 +134,11 @@ class ScopedStore:
             # client that is limited to namespaces cannot ask for it.
             first = next(iter(reader.log.entries()))
             self._restriction = Restriction(self.scope, first.chain)
-        return self._restriction.apply(fold(parse_event(decompress(entry.body) or b"")))
+        event = parse_event(decompress(entry.body) or b"")
+        event.ref = EventRef(
+            event.ref.at, entry.digest
+        )  # of the body as received, also if redacted
+        return self._restriction.apply(fold(event))
 
     # What is about the whole store
 
