@@ -51,8 +51,9 @@ class TriggerApi:
         """
         moment = now() if at is None else at
         with self._session.reading() as view:
-            findings = view.reader.findings.find(FindingFilter(limit=_FINDINGS)).findings
-            matches = self._match(view, rules, findings, moment)
+            listed = view.reader.findings.find(FindingFilter(limit=_FINDINGS))
+            matches = self._match(view, rules, listed.findings, moment)
+            matches.complete = matches.complete and listed.complete
             by_name = {rule.name: rule for rule in rules}
             if not done:
                 matches.actions = _new(matches.actions, by_name, view.reader.triggers, moment)

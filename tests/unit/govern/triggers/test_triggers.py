@@ -236,3 +236,15 @@ def test_a_command_that_takes_too_long_ends_with_what_it_started(tmp_path: Path)
     assert (done.state, done.result) == (ActionState.FAILED, "did not end within 1s")
     time.sleep(1)
     assert not late.exists()
+
+
+def test_findings_that_were_not_compared_make_the_answer_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with told(tmp_path, EVENTS) as lineage:
+        watched(lineage)
+        rules = parse_triggers([rule(when={"kinds": ["run_late"]})])
+        assert lineage.triggers(rules, done=False).complete
+        monkeypatch.setattr("downriver.service.trust.triggers._FINDINGS", 1)
+        found = lineage.triggers(rules, done=False)
+        assert (found.findings, found.complete) == (1, False)
