@@ -103,11 +103,14 @@ def render_badge(figures: Kpis) -> str:
     )
 
 
+def list_values(figures: Kpis) -> list[tuple[str, float]]:
+    """Return the KPIs that have a value, with their names."""
+    values = ((name, find_value(figures, name)) for name in KPI_NAMES)
+    return [(name, value) for name, value in values if value is not None]
+
+
 def render_prometheus(figures: Kpis) -> str:
     """Return the KPIs in the text format of Prometheus. A KPI without a value is left out."""
     lines = ["# HELP downriver_kpi KPIs: percent, count or median.", "# TYPE downriver_kpi gauge"]
-    for name in KPI_NAMES:
-        value = find_value(figures, name)
-        if value is not None:
-            lines.append(f'downriver_kpi{{name="{name}"}} {value:g}')
+    lines += [f'downriver_kpi{{name="{name}"}} {value:g}' for name, value in list_values(figures)]
     return "".join(f"{line}\n" for line in lines)

@@ -26,7 +26,7 @@ from downriver.http.access.oidc import TokenVerifier
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.endpoint import EncodedRoute, Endpoint, answers
 from downriver.http.mcp import MCP_ENDPOINT, McpEndpoint
-from downriver.http.metrics import ServerMetrics, get_metrics
+from downriver.http.metrics import KpiGauges, ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
 from downriver.http.request import (
     AppContext,
@@ -132,6 +132,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     bodies = BodyBudget(settings.read_number(settings.BODIES_MB) * 2**20)
     metrics = ServerMetrics()
+    reads = ReadPool.from_settings()
     mcp = McpEndpoint(lineage, access, max_body, workers)
 
     @asynccontextmanager
@@ -164,11 +165,12 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         max_body=max_body,
         bodies=bodies,
         metrics=metrics,
+        kpi_gauges=KpiGauges(lineage.govern.kpis, reads),
         simulation_threads=CapacityLimiter(workers.size),
         workers=workers,
         access=access,
         head=HeadWatch(lineage),
-        reads=ReadPool.from_settings(),
+        reads=reads,
     )
     app.router.default = WebFiles()
     return app

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
 from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,17 +13,25 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from downriver import __version__
+from downriver.errors import DownriverError
+from downriver.govern.kpi_limits import list_values
 from downriver.http.request import context_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from starlette.requests import Request
 
-    from downriver.http.request import AppContext
+    from downriver.http.request import AppContext, ReadPool
+    from downriver.model.governance import Kpis
+
+log = logging.getLogger("downriver")
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_FIRST_WAIT = 1.0  # the first answer has the KPIs of a store that is measured in this time
+_LEAST_PAUSE = 60.0
+_PAUSE_FACTOR = 50.0  # KPIs take at most 2% of the time, however large the store is
 _COUNTED = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")
 
 
@@ -73,6 +84,46 @@ class ServerMetrics:
         )
 
 
+class KpiGauges:
+    """The KPIs of the store, measured in the background. Used on the event loop only.
+
+    A measurement takes seconds in a large store, so no answer waits for more than the first, and
+    the pause between two grows with the time that one takes.
+    """
+
+    def __init__(
+        self, measure: Callable[[], Kpis], reads: ReadPool, least_pause: float = _LEAST_PAUSE
+    ) -> None:
+        self._measure_kpis = measure
+        self._reads = reads
+        self._least_pause = least_pause
+        self._kpis: Kpis | None = None
+        self._measured_at = 0.0  # in seconds since 1970
+        self._due_at = 0.0  # on the monotonic clock
+        self._measuring: asyncio.Task[None] | None = None
+
+    async def families(self) -> list[_Family]:
+        """Return the KPIs that were measured last, and start a measurement if one is due."""
+        if self._measuring is not None and self._measuring.done():
+            self._measuring = None
+        if self._measuring is None and time.monotonic() >= self._due_at:
+            self._measuring = asyncio.create_task(self._measure())
+        if self._measuring is not None and self._kpis is None:
+            await asyncio.wait([self._measuring], timeout=_FIRST_WAIT)
+        return [] if self._kpis is None else _kpi_families(self._kpis, self._measured_at)
+
+    async def _measure(self) -> None:
+        start = time.monotonic()
+        try:
+            self._kpis = await self._reads.run(self._measure_kpis)
+            self._measured_at = time.time()
+        except DownriverError as exc:
+            log.warning("KPIs were not measured: %s", exc)
+        finally:
+            end = time.monotonic()
+            self._due_at = end + max(self._least_pause, _PAUSE_FACTOR * (end - start))
+
+
 class _Histogram(NamedTuple):
     counts: list[int]  # one more than the bounds
     total: list[float]
@@ -107,12 +158,21 @@ async def get_metrics(request: Request) -> Response:
     """Return metrics of the server and its store in the text format of Prometheus."""
     context = context_of(request)
     of_store = await run_in_threadpool(_store_families, context)
-    families = [*context.metrics.families(), *of_store]
+    kpis = await context.kpi_gauges.families()
+    families = [*context.metrics.families(), *of_store, *kpis]
     return Response(_render(families), media_type=_MEDIA_TYPE)
 
 
 def _render(families: Iterable[_Family]) -> str:
     return "".join(f"{line}\n" for family in families for line in family.lines())
+
+
+def _kpi_families(kpis: Kpis, measured_at: float) -> list[_Family]:
+    samples = [(f'{{name="{name}"}}', value) for name, value in list_values(kpis)]
+    return [
+        _Family("downriver_kpi", "gauge", "KPIs: percent, count or median.", samples),
+        _gauge("kpi_timestamp_seconds", "The time at which the KPIs were measured.", measured_at),
+    ]
 
 
 def _store_families(context: AppContext) -> list[_Family]:

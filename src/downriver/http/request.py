@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.http.access import AccessControl
-    from downriver.http.metrics import ServerMetrics
+    from downriver.http.metrics import KpiGauges, ServerMetrics
     from downriver.http.v1.news import HeadWatch
     from downriver.isolation import WorkerPool
     from downriver.model.access import Scope
@@ -128,6 +128,7 @@ class AppContext(NamedTuple):
     max_body: int
     bodies: BodyBudget
     metrics: ServerMetrics
+    kpi_gauges: KpiGauges
     simulation_threads: CapacityLimiter  # as many as there are workers
     workers: WorkerPool
     access: AccessControl

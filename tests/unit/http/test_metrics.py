@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.openlineage import dataset_event
 from tests.server import free_port, wait_until_up
+from tests.unit.govern.scenario import output, run, tagged, told
 from tests.unit.http.test_app import TestClient, run_event
 
+from downriver.errors import StoreBusyError
 from downriver.http import build_app
+from downriver.http.metrics import KpiGauges
 from downriver.http.server import request_log
+from downriver.model.changes import TableDrop
 from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.model.governance import Kpis
 
 DASHBOARD = Path(__file__).parents[3] / "docs" / "grafana" / "server.json"
 
@@ -135,11 +149,114 @@ def test_without_opentelemetry_requests_are_answered(client: TestClient, monkeyp
     assert client.get("/healthz").status_code == 200
 
 
-def test_the_dashboard_shows_only_metrics_that_exist(client: TestClient) -> None:
-    import re
+def test_kpis_are_measured_in_the_background_and_not_for_every_answer(tmp_path: Path) -> None:
+    with told(tmp_path, run("sum", 0, reads=["raw"], writes=[output("mart")])) as lineage:
+        measured = []
 
-    names = set(re.findall(r"downriver_\w+", DASHBOARD.read_text()))
-    client.get("/healthz")
-    exist = {name.partition("{")[0] for name in metrics_of(client)}
-    assert names
-    assert names <= exist
+        def measure() -> Kpis:
+            measured.append(True)
+            return lineage.govern.kpis()
+
+        with client_with(lineage, measure) as client:
+            first = wait_for_kpis(client)
+            assert first['downriver_kpi{name="lineage_coverage"}'] == 100
+            assert first['downriver_kpi{name="blast_radius"}'] == 1
+            at = "downriver_kpi_timestamp_seconds"
+            assert time.time() - first[at] < 60
+            assert metrics_of(client)[at] == first[at]
+    assert len(measured) == 1
+
+
+def test_kpis_are_measured_again_after_the_pause(tmp_path: Path) -> None:
+    orphans = 'downriver_kpi{name="orphans"}'
+    with (
+        told(tmp_path, run("sum", 0, reads=["raw"], writes=[output("mart")])) as lineage,
+        client_with(lineage, lineage.govern.kpis, least_pause=0) as client,
+    ):
+        assert wait_for_kpis(client)[orphans] == 0
+        client.post("/api/v1/lineage", json=dataset_event("orphan"))
+        wait_until(lambda: metrics_of(client)[orphans] == 1)
+
+
+def test_metrics_are_served_while_the_kpis_are_measured(tmp_path: Path) -> None:
+    """A large store takes longer than Prometheus waits for an answer."""
+    go_on = threading.Event()
+    with Lineage.open(str(tmp_path)) as lineage:
+
+        def measure() -> Kpis:
+            go_on.wait(30)
+            return lineage.govern.kpis()
+
+        with client_with(lineage, measure) as client:
+            served = metrics_of(client)
+            assert "downriver_log_head" in served
+            assert not any(name.startswith("downriver_kpi") for name in served)
+            go_on.set()
+            assert wait_for_kpis(client)['downriver_kpi{name="orphans"}'] == 0
+
+
+def test_metrics_are_served_when_the_kpis_cannot_be_measured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def measure() -> Kpis:
+        raise StoreBusyError("too many questions")
+
+    with Lineage.open(str(tmp_path)) as lineage, client_with(lineage, measure) as client:
+        assert "downriver_log_head" in metrics_of(client)
+    assert "KPIs were not measured: too many questions" in caplog.text
+
+
+def client_with(lineage: Lineage, measure: Callable[[], Kpis], **options: float) -> TestClient:
+    app = build_app(lineage)
+    context = app.state.context
+    gauges = KpiGauges(measure, context.reads, **options)
+    app.state.context = context._replace(kpi_gauges=gauges)
+    return TestClient(app)
+
+
+def wait_for_kpis(client: TestClient) -> dict[str, float]:
+    wait_until(lambda: "downriver_kpi_timestamp_seconds" in metrics_of(client))
+    return metrics_of(client)
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+SELECTOR = re.compile(r"(downriver_\w+)(\{[^}]*\})?")
+
+
+def test_each_expression_of_the_dashboard_names_a_served_metric(tmp_path: Path) -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    facts = run("sum", 0, reads=["raw"], writes=[output("mart", tagged("certified"))])
+    with told(tmp_path, facts) as lineage:
+        lineage.impact.gate(lineage.impact([TableDrop(dataset="raw")]))
+        with TestClient(build_app(lineage)) as client:
+            served = wait_for_kpis(client)
+    names = {name.partition("{")[0] for name in served}
+    for expression in expressions:
+        selectors = SELECTOR.findall(expression)
+        assert selectors, expression
+        for name, labels in selectors:
+            assert name in names, expression
+            if name == "downriver_kpi":
+                assert name + labels in served, expression
+
+
+def test_the_dashboard_shows_the_four_kpis_of_lineage() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    tiles = {
+        panel["title"]: [SELECTOR.search(target["expr"])[2] for target in panel["targets"]]
+        for panel in panels
+        if panel["type"] == "stat"
+    }
+    assert tiles == {
+        "Lineage coverage": ['{name="lineage_coverage"}'],
+        "Unknown downstreams": ['{name="unknown_downstreams"}'],
+        "Certified-path integrity": ['{name="certified_path_integrity"}'],
+        "Blast radius, median": ['{name="blast_radius"}', '{name="change_radius"}'],
+    }
