@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from downriver import settings
 from downriver.errors import DownriverError
-from downriver.http import errors, marquez, openlineage
+from downriver.http import atlas, errors, marquez, openlineage
 from downriver.http.access import AccessControl, AllowedHosts
 from downriver.http.access.oidc import TokenVerifier
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
@@ -97,6 +97,7 @@ async def get_openapi(request: Request) -> Response:
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *openlineage.ENDPOINTS,
+    *atlas.ENDPOINTS,
     *marquez.ENDPOINTS,
     *registration.ENDPOINTS,
     *queries.ENDPOINTS,

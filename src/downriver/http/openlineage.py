@@ -60,7 +60,7 @@ async def post_event(request: Request) -> Response:
     except InvalidEventError:
         context.metrics.refused += 1
         raise
-    await _store([event], request)
+    await store_events([event], request)
     return Response(status_code=201)
 
 
@@ -85,7 +85,7 @@ async def post_batch(request: Request) -> Response:
             context.metrics.refused += 1
             if isinstance(exc, ForbiddenError):
                 context.access.refusals.add(request.scope, "/api/v1/lineage/batch", exc.message)
-    await _store(events, request)
+    await store_events(events, request)
     if not failed:
         return Response(status_code=204)
     summary = BatchSummary(len(raws), len(events), len(failed), 0, len(failed))
@@ -102,7 +102,8 @@ def _parse(raw: bytes) -> Event:
     return event
 
 
-async def _store(events: list[Event], request: Request) -> None:
+async def store_events(events: list[Event], request: Request) -> None:
+    """Store events, and return once they are on disk."""
     context = context_of(request)
     try:
         futures = context.lineage.session.submit(events)

@@ -178,3 +178,11 @@ def test_a_malformed_key_of_amundsen_is_reported_with_its_line():
     text = "source_table_key,target_table_key\nodd,hive://gold.shop/b\n"
     (unread,) = parse_amundsen(text, "file").unread
     assert unread.where == "file:2"
+
+
+def test_an_end_of_a_process_of_atlas_that_is_not_in_the_file_is_reported():
+    ends = {"inputs": [{"guid": "g-1", "typeName": "hive_table"}], "outputs": []}
+    process = {"typeName": "hive_process", "attributes": {"qualifiedName": "load@cl1", **ends}}
+    (record,) = parse_atlas(json.dumps([process]), "file").unread
+    assert record.where == "file: hive_process load@cl1"
+    assert record.reason == "inputs: no entity with guid g-1 and no qualifiedName"

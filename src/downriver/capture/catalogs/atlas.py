@@ -13,7 +13,7 @@ from downriver.openlineage.facets.dataset import SchemaField
 from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterable
 
 _NAMESPACE = "atlas"
 _COLUMN_LISTS = ("columns", "partitionKeys", "fields")
@@ -23,24 +23,31 @@ _NOT_DATA = ("_column", "_db", "_storagedesc", "_instance", "_index", "_foreign_
 
 def parse_atlas(text: str | bytes, name: str) -> CatalogExport:
     """Return the datasets and processes of entities, or of an answer about lineage."""
+    return parse_entities(text, name).export(name)
+
+
+def parse_entities(text: str | bytes, name: str) -> AtlasEntities:
+    """Return the entities of a document with at least one entity."""
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidRequestError("FILE", f"{name}: not JSON: {exc}") from exc
-    entities = _Entities(content)
+    entities = AtlasEntities(content)
     if not entities.listed:
         reason = f"{name}: no entity with a typeName: not entities or lineage of Apache Atlas"
         raise InvalidRequestError("FILE", reason)
-    return entities.export(name)
+    return entities
 
 
-class _Entities:
+class AtlasEntities:
     """The entities of a document, and how they refer to each other."""
 
     def __init__(self, content: Any) -> None:
         self.listed: list[dict[str, Any]] = []
         self._by_guid: dict[str, dict[str, Any]] = {}
         self._relations: list[tuple[str, str]] = []
+        self._unread: dict[UnreadRecord, None] = {}
+        self._name = ""
         self._read(content)
 
     def _read(self, content: Any) -> None:
@@ -73,42 +80,60 @@ class _Entities:
 
     def export(self, name: str) -> CatalogExport:
         """Return what the entities say."""
-        export = CatalogExport("atlas")
+        self._name = name
+        self._unread = {}
         jobs: dict[JobId, ExportedJob] = {}
         tables: dict[DatasetId, ExportedTable] = {}
+        columns = self._columns_by_table()
         for place, entity in enumerate(self.listed):
-            if not _qualified_name(entity):
+            if not qualified_name(entity):
                 reason = f"{entity.get('typeName')}: no qualifiedName"
-                export.unread.append(UnreadRecord(f"{name}: entity {place}", reason))
-            elif _is_process(entity):
+                self._unread[UnreadRecord(f"{name}: entity {place}", reason)] = None
+            elif is_process(entity):
                 self._add_process(entity, jobs)
-            elif not _is_column(entity) and not _is_part(entity):
-                table = self._table(entity)
+            elif is_dataset(entity):
+                table = self._table(entity, columns)
                 tables[table.id] = table
         for start, end in self._relations:
             self._add_relation(start, end, jobs)
-        export.tables = list(tables.values())
-        export.jobs = list(jobs.values())
-        return export
+        return CatalogExport("atlas", list(tables.values()), list(jobs.values()), [*self._unread])
 
-    def _table(self, entity: dict[str, Any]) -> ExportedTable:
+    def id_of(self, entity: dict[str, Any]) -> DatasetId | JobId:
+        """Return the dataset or job of an entity; of a column, its dataset."""
+        if is_process(entity):
+            ends = (*self._all(entity, "inputs"), *self._all(entity, "outputs"))
+            return self._job_of(entity, between_columns=any(map(_is_column, ends)))
+        return self._column(entity)[0] if _is_column(entity) else _dataset(entity)
+
+    def _columns_by_table(self) -> dict[DatasetId, list[dict[str, Any]]]:
+        """Return the columns that name their table, where the table does not list them."""
+        found: dict[DatasetId, list[dict[str, Any]]] = {}
+        for entity in self.listed:
+            if _is_column(entity) and qualified_name(entity):
+                found.setdefault(self._column(entity)[0], []).append(entity)
+        return found
+
+    def _table(
+        self, entity: dict[str, Any], by_table: dict[DatasetId, list[dict[str, Any]]]
+    ) -> ExportedTable:
         attributes = entity["attributes"]
-        columns, tags = [], {}
-        for key in _COLUMN_LISTS:
-            for column in self._all(attributes.get(key)):
-                about = column.get("attributes") or {}
-                field = str(about.get("name") or "")
-                if field:
-                    kind = about.get("type") or about.get("data_type")
-                    columns.append(SchemaField(field, _text(kind) or None, _description(about)))
-                    if labels := _tags(column):
-                        tags[field] = labels
+        fields: dict[str, SchemaField] = {}
+        tags = {}
+        listed = [column for key in _COLUMN_LISTS for column in self._all(entity, key)]
+        for column in (*listed, *by_table.get(_dataset(entity), ())):
+            about = column.get("attributes") or {}
+            field = str(about.get("name") or "")
+            if field and field not in fields:
+                kind = about.get("type") or about.get("data_type")
+                fields[field] = SchemaField(field, _text(kind) or None, _description(about))
+                if labels := _tags(column):
+                    tags[field] = labels
         owner = _text(attributes.get("owner"))
         return ExportedTable(
             id=_dataset(entity),
             kind=_kind(entity["typeName"]),
             description=_description(attributes) or "",
-            columns=columns,
+            columns=list(fields.values()),
             owners=[owner] if owner else [],
             tags=_tags(entity),
             column_tags=tags,
@@ -117,10 +142,9 @@ class _Entities:
     def _add_process(self, entity: dict[str, Any], jobs: dict[JobId, ExportedJob]) -> None:
         """Add a process. One between columns belongs to the process that it names, if any."""
         attributes = entity["attributes"]
-        inputs, outputs = (self._all(attributes.get(key)) for key in ("inputs", "outputs"))
+        inputs, outputs = (self._all(entity, key) for key in ("inputs", "outputs"))
         between_columns = any(map(_is_column, (*inputs, *outputs)))
-        owner = next(iter(self._all(attributes.get("query"))), entity)
-        job_id = _job(owner if between_columns else entity)
+        job_id = self._job_of(entity, between_columns=between_columns)
         job = jobs.setdefault(job_id, ExportedJob(id=job_id, kind="PROCESS"))
         if not between_columns:
             job.description = _description(attributes) or job.description
@@ -129,12 +153,16 @@ class _Entities:
                 job.outputs.setdefault(written, {})
             return
         for output in filter(_is_column, outputs):
-            target, field = _column(output)
+            target, field = self._column(output)
             sources = job.outputs.setdefault(target, {}).setdefault(field, [])
-            for source in map(_column, filter(_is_column, inputs)):
+            for source in map(self._column, filter(_is_column, inputs)):
                 sources.append(source)
                 if source[0] not in job.inputs:
                     job.inputs.append(source[0])
+
+    def _job_of(self, entity: dict[str, Any], *, between_columns: bool) -> JobId:
+        owner = next(iter(self._all(entity, "query")), entity) if between_columns else entity
+        return _job(owner)
 
     def _add_relation(self, start: str, end: str, jobs: dict[JobId, ExportedJob]) -> None:
         """Add an edge of an answer about lineage: a dataset and a process, in either order."""
@@ -142,28 +170,60 @@ class _Entities:
         if ends[0] is None or ends[1] is None:
             return
         source, target = ends[0], ends[1]
-        if _is_process(target) and not _is_process(source) and not _is_column(source):
+        if is_process(target) and not is_process(source) and not _is_column(source):
             job = jobs.setdefault(_job(target), ExportedJob(id=_job(target), kind="PROCESS"))
             if _dataset(source) not in job.inputs:
                 job.inputs.append(_dataset(source))
-        elif _is_process(source) and not _is_process(target) and not _is_column(target):
+        elif is_process(source) and not is_process(target) and not _is_column(target):
             job = jobs.setdefault(_job(source), ExportedJob(id=_job(source), kind="PROCESS"))
             job.outputs.setdefault(_dataset(target), {})
 
-    def _all(self, references: Any) -> list[dict[str, Any]]:
-        """Return the entities that references name: by guid, or by their unique attributes."""
+    def _all(self, entity: dict[str, Any], key: str) -> list[dict[str, Any]]:
+        """Return the entities that an attribute refers to: by guid, or by unique attributes."""
+        references = _attribute(entity, key)
         several = references if isinstance(references, list) else [references]
         found = []
         for reference in several:
             if not isinstance(reference, dict):
                 continue
-            entity = self._by_guid.get(str(reference.get("guid")), reference)
-            if _qualified_name(entity):
-                found.append(entity)
+            target = self._by_guid.get(str(reference.get("guid")), reference)
+            if qualified_name(target):
+                found.append(target)
+            else:
+                where = f"{self._name}: {entity.get('typeName')} {qualified_name(entity)}"
+                reason = f"{key}: no entity with guid {reference.get('guid')} and no qualifiedName"
+                self._unread[UnreadRecord(where, reason)] = None
         return found
 
+    def _column(self, entity: dict[str, Any]) -> tuple[DatasetId, str]:
+        """Return the table and the column: as it names them, or of `db.table.column@cluster`."""
+        attributes = entity.get("attributes")
+        named = _text(attributes.get("name")) if isinstance(attributes, dict) else ""
+        table = _attribute(entity, "table")
+        if isinstance(table, dict):
+            table = self._by_guid.get(str(table.get("guid")), table)
+            if qualified_name(table) and named:
+                return _dataset(table), named
+        before, at, after = qualified_name(entity).rpartition("@")
+        name, cluster = (before, at + after) if at else (after, "")
+        separator = "#" if "#" in name else "."
+        owner, _, field = name.rpartition(separator)
+        kind = str(entity["typeName"]).removesuffix("_column") + "_table"
+        unique = {"qualifiedName": owner + cluster}
+        return _dataset({"typeName": kind, "uniqueAttributes": unique}), field
 
-def _qualified_name(entity: dict[str, Any]) -> str:
+
+def _attribute(entity: dict[str, Any], key: str) -> Any:
+    """Return an attribute, or the relationship with the same name."""
+    for group in ("attributes", "relationshipAttributes"):
+        attributes = entity.get(group)
+        if isinstance(attributes, dict) and attributes.get(key):
+            return attributes[key]
+    return None
+
+
+def qualified_name(entity: dict[str, Any]) -> str:
+    """Return the name by which Atlas knows an entity, "" if it has none."""
     for key in ("attributes", "uniqueAttributes"):
         attributes = entity.get(key)
         if isinstance(attributes, dict) and isinstance(attributes.get("qualifiedName"), str):
@@ -171,26 +231,28 @@ def _qualified_name(entity: dict[str, Any]) -> str:
     return ""
 
 
-def _is_process(entity: dict[str, Any]) -> bool:
-    attributes = entity.get("attributes")
+def is_process(entity: dict[str, Any]) -> bool:
+    """Return whether an entity is a process, between datasets or between columns."""
     kind = str(entity.get("typeName", ""))
-    has_ends = isinstance(attributes, dict) and ("inputs" in attributes or "outputs" in attributes)
+    groups: Iterable[Any] = (entity.get("attributes"), entity.get("relationshipAttributes"))
+    has_ends = any(isinstance(g, dict) and ("inputs" in g or "outputs" in g) for g in groups)
     return has_ends or kind == "Process" or kind.endswith(("_process", "_column_lineage"))
+
+
+def is_dataset(entity: dict[str, Any]) -> bool:
+    """Return whether an entity is data, neither a process nor a part of a dataset or a system."""
+    return not is_process(entity) and not str(entity.get("typeName", "")).endswith(_NOT_DATA)
 
 
 def _is_column(entity: dict[str, Any]) -> bool:
     return str(entity.get("typeName", "")).endswith("_column")
 
 
-def _is_part(entity: dict[str, Any]) -> bool:
-    return str(entity.get("typeName", "")).endswith(_NOT_DATA)
-
-
 def _dataset(entity: dict[str, Any]) -> DatasetId:
     """Return the dataset of `db.table@cluster`, or of a path."""
     attributes = entity.get("attributes")
     path = _text(attributes.get("path")) if isinstance(attributes, dict) else ""
-    name, _, cluster = _qualified_name(entity).rpartition("@")
+    name, _, cluster = qualified_name(entity).rpartition("@")
     name, cluster = (name, cluster) if name else (cluster, "")
     for text in (path, name):
         if "://" in text:
@@ -202,17 +264,8 @@ def _dataset(entity: dict[str, Any]) -> DatasetId:
     return DatasetId(f"{system}://{cluster}" if cluster else system, name)
 
 
-def _column(entity: dict[str, Any]) -> tuple[DatasetId, str]:
-    """Return the table and the column of `db.table.column@cluster`."""
-    name, _, cluster = _qualified_name(entity).rpartition("@")
-    table, _, field = name.rpartition(".")
-    kind = str(entity["typeName"]).removesuffix("_column") + "_table"
-    unique = {"qualifiedName": f"{table}@{cluster}"}
-    return _dataset({"typeName": kind, "uniqueAttributes": unique}), field
-
-
 def _job(entity: dict[str, Any]) -> JobId:
-    return JobId(_NAMESPACE, _qualified_name(entity))
+    return JobId(_NAMESPACE, qualified_name(entity))
 
 
 def _tags(entity: dict[str, Any]) -> list[str]:
