@@ -91,6 +91,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         (
             CommandEntry("neo4j", "catalogs.neo4j:neo4j", "Copy the graph to Neo4j."),
             CommandEntry("datahub", "catalogs.datahub:datahub", "Send lineage to DataHub."),
+            CommandEntry("atlas", "catalogs.atlas:atlas", "Send lineage to Apache Atlas."),
         ),
     ),
     CommandEntry("select", "graph:select", "List the datasets and jobs that a selector matches."),

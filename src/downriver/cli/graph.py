@@ -81,6 +81,7 @@ class GraphFormat(str, Enum):
     openlineage = "openlineage"
     cypher = "cypher"
     datahub = "datahub"
+    atlas = "atlas"
 
 
 def graph(
@@ -96,7 +97,7 @@ def graph(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Write mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
+            help="Write mermaid, dot, svg, json, csv, openlineage, cypher, datahub or atlas.",
         ),
     ] = GraphFormat.mermaid,
     upstream: UpstreamOption = False,

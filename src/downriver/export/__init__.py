@@ -1,5 +1,6 @@
 """Renders a part of the graph in the formats of other tools."""
 
+from downriver.export.atlas import batch_entities
 from downriver.export.cypher import CypherDriver, delete_nodes, push_cypher
 from downriver.export.formats import FORMATS, DerivedColumn, ExportedGraph, compare_traces, render
 
@@ -8,6 +9,7 @@ __all__ = [
     "CypherDriver",
     "DerivedColumn",
     "ExportedGraph",
+    "batch_entities",
     "compare_traces",
     "delete_nodes",
     "push_cypher",

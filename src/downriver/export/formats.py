@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from downriver.errors import InvalidRequestError
+from downriver.export.atlas import render_atlas
 from downriver.export.cypher import render_cypher
 from downriver.export.datahub import render_datahub
 from downriver.export.pictures import render_dot, render_mermaid, render_svg
@@ -78,6 +79,7 @@ FORMATS: dict[str, Callable[[ExportedGraph], str]] = {
     "openlineage": render_events,
     "cypher": render_cypher,
     "datahub": render_datahub,
+    "atlas": render_atlas,
 }
 
 

@@ -53,7 +53,7 @@ _QUERY = {
         "string",
     ),
     "format": (
-        "The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub. "
+        "The format: mermaid, dot, svg, json, csv, openlineage, cypher, datahub or atlas. "
         "Of the audit log: jsonl or csv.",
         "string",
     ),

@@ -370,7 +370,7 @@ _HANDLERS = cast(
     },
 )
 
-_FORMATS = ("mermaid", "dot", "svg", "json", "csv", "cypher", "openlineage", "datahub")
+_FORMATS = ("mermaid", "dot", "svg", "json", "csv", "cypher", "openlineage", "datahub", "atlas")
 
 
 def _format_in(text: str) -> str:

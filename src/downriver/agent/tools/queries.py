@@ -181,7 +181,9 @@ class ExportArgs(msgspec.Struct, kw_only=True):
     entity_id: _EntityId
     format: Annotated[
         str,
-        msgspec.Meta(description="mermaid, dot, svg, json, csv, cypher, openlineage or datahub."),
+        msgspec.Meta(
+            description="mermaid, dot, svg, json, csv, cypher, openlineage, datahub or atlas."
+        ),
     ] = "mermaid"
     direction: Literal["upstream", "downstream", "both"] = "both"
     max_depth: _Depth = None
