@@ -13,7 +13,11 @@ from downriver.capture.code import (
     find_references,
     set_query,
 )
-from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
+from downriver.capture.code.dbt_resources import (
+    list_declared_sources,
+    list_refs,
+    sort_parents_first,
+)
 from downriver.capture.scan.dbt.model_config import (
     HookReader,
     add_config,
@@ -120,6 +124,8 @@ class SqlFiles:
         hooks = [*project.hooks_of(path, model.name), *list_hooks(rendered.config)]
         apart = HookReader(text, template, dialect, dataset_for).add(job, hooks)
         add_executed(job, rendered.executed, dialect, dataset_for)
+        if kind in _OWN_DATA:
+            _add_declared(job, project, model, text, find_in_project)
         return [job, *apart]
 
     def read_python_model(
@@ -132,6 +138,7 @@ class SqlFiles:
             function, first, second = call.groups()
             name = f"{first}.{second}" if function == "source" and second else second or first
             job.add_input(dataset_for(project.names.get(name, name)))
+        _add_declared(job, project, model, "", dataset_for)
         job.add_output(dataset_for(model.table))
         message = "the columns of a model in Python are not read"
         job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
@@ -161,6 +168,29 @@ class SqlFiles:
     def _schema(self, table: str) -> Sequence[str] | None:
         dataset = self._dataset_for(table)
         return self.inferred_columns.get(dataset) or self._columns_of(dataset)
+
+
+def _add_declared(
+    job: CodeJob,
+    project: DbtProject,
+    model: DbtModelFile,
+    text: str,
+    dataset_for: Callable[[str], DatasetId],
+) -> None:
+    """Add the tables that `meta.lineage` of a model names as inputs."""
+    config = project.config_of(model.path, model.name, text)
+    properties = {**project.properties.get(model.name, {}), "config": config}
+    for name in list_declared_sources(properties):
+        relations = {
+            relation
+            for argument, relation in project.names.items()
+            if name in (argument, argument.rpartition(".")[2], relation)
+        }
+        if len(relations) == 1:
+            job.add_input(dataset_for(relations.pop()))
+        else:
+            reason = f"meta.lineage names {name!r}, of which the project has {len(relations)}"
+            job.add_blind_spot(CodeBlindSpot("unknown_source", reason, 1))
 
 
 def sort_models(models: dict[str, str], files: dict[str, DbtModelFile]) -> list[str]:
