@@ -61,6 +61,7 @@ INTEGRATIONS: tuple[Integration, ...] = (
     Integration(
         "kubeflow", "downriver import kubeflow FILE", ("KUBEFLOW",), guide="integrations/kubeflow"
     ),
+    Integration("feast", "downriver import feast FILE", ("FEAST",), guide="integrations/feast"),
     Integration("unity", "downriver import unity FILE", ("UNITY",), guide="integrations/unity"),
     Integration("dbt", "downriver capture dbt target", ("DBT",), guide="dbt"),
     Integration(

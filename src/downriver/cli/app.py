@@ -71,6 +71,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
                 "kubeflow", "catalogs.imports:kubeflow", "Import compiled Kubeflow pipelines."
             ),
             CommandEntry(
+                "feast", "catalogs.imports:feast", "Import feature views and services of Feast."
+            ),
+            CommandEntry(
                 "kafka-connect",
                 "catalogs.imports:kafka_connect",
                 "Import the connectors of Kafka Connect.",

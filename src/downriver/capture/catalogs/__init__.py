@@ -4,6 +4,7 @@ from downriver.capture.catalogs.amundsen import parse_amundsen
 from downriver.capture.catalogs.atlas import parse_atlas
 from downriver.capture.catalogs.atlas_bulk import BulkEntities, EntityMutation, parse_bulk
 from downriver.capture.catalogs.datahub import parse_datahub
+from downriver.capture.catalogs.feast import parse_feast
 from downriver.capture.catalogs.glue import parse_glue
 from downriver.capture.catalogs.kubeflow import parse_kubeflow
 from downriver.capture.catalogs.openmetadata import parse_openmetadata
@@ -16,6 +17,7 @@ __all__ = [
     "parse_atlas",
     "parse_bulk",
     "parse_datahub",
+    "parse_feast",
     "parse_glue",
     "parse_kubeflow",
     "parse_openmetadata",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from downriver.capture.catalogs import (
     parse_amundsen,
     parse_atlas,
     parse_datahub,
+    parse_feast,
     parse_glue,
     parse_kubeflow,
     parse_openmetadata,
@@ -195,6 +197,29 @@ def kubeflow(
 ) -> None:
     """Import compiled Kubeflow pipelines: tasks, artifacts and models."""
     _import_files(files, parse_kubeflow, store, json=json)
+
+
+def feast(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="The output of `feast registry-dump`, or YAML with features."
+        ),
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            metavar="NAMESPACE",
+            help="The namespace of tables, such as snowflake://acme. "
+            "Default: the system, or `default` for YAML.",
+        ),
+    ] = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Import feature views, on-demand views and services of Feast, with their sources."""
+    _import_files(files, partial(parse_feast, namespace=namespace), store, json=json)
 
 
 def _import_files(
