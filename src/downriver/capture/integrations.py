@@ -74,6 +74,20 @@ INTEGRATIONS: tuple[Integration, ...] = (
         guide="spark",
     ),
     Integration(
+        "trino",
+        "event-listener.name=openlineage in Trino's event listener",
+        ("TRINO",),
+        ("trinodb/trino",),
+        guide="integrations/engines",
+    ),
+    Integration(
+        "flink",
+        "OpenLineageJobStatusChangedListenerFactory in Flink's config.yaml",
+        ("FLINK",),
+        ("integration/flink",),
+        guide="integrations/engines",
+    ),
+    Integration(
         "mlflow",
         "downriver capture mlflow URI, or lineage().mlflow()",
         ("MLFLOW",),
