@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from tests.openlineage import dataset_event, encode
@@ -12,13 +13,10 @@ from tests.unit.govern.scenario import derives, output, owned_by, run, schema, t
 from tests.unit.http.test_app import TestClient
 
 from downriver.errors import InvalidRequestError
-from downriver.govern.checks import RULES, parse_checks
+from downriver.govern.checks import RULES, parse_checks, rules
 from downriver.http import build_app
 from downriver.model.trust.checks import CheckSeverity
 from downriver.service import Lineage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def contract(dataset: str, column: str) -> dict:
@@ -159,6 +157,15 @@ def test_severities_and_ignored_entities_are_configured(store: Path) -> None:
     assert [each.severity.rank for each in found.violations] == sorted(
         (each.severity.rank for each in found.violations), reverse=True
     )
+
+
+def test_each_rule_has_its_own_file_and_its_docstring_is_the_message() -> None:
+    folder = Path(rules.__file__).parent
+    for rule in RULES:
+        path = inspect.getsourcefile(rule.check)
+        assert path == str(folder / f"{rule.name.replace('-', '_')}.py")
+        assert rule.meaning.endswith(".")
+    assert len(list(folder.glob("*.py"))) == len(RULES) + 2  # __init__ and rule
 
 
 @pytest.mark.parametrize(
