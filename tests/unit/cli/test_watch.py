@@ -129,6 +129,30 @@ def test_watch_runs_until_it_is_stopped(folder: Path) -> None:
     assert line["finding"]["kind"] == "row_count_shift"
 
 
+def test_kpis_print_their_history(folder: Path) -> None:
+    found = json.loads(downriver("kpis", "--history", "--points", "3", "--json", cwd=folder).stdout)
+    first, *_, last = found["points"]
+    assert len(found["points"]) == 3
+    assert (first["datasets"], last["datasets"]) == (1, 2)
+    shown = downriver("kpis", "--history", "--points", "3", cwd=folder).stdout.splitlines()
+    assert [line.split()[1] for line in shown[1:]] == [str(p["datasets"]) for p in found["points"]]
+    assert shown[0].split()[:2] == ["datasets", "jobs"]
+    recent = json.loads(
+        downriver("kpis", "--history", "--since", "1d", "--json", cwd=folder).stdout
+    )
+    assert [point["datasets"] for point in recent["points"]] == [2] * 10
+    for bad in (["--points", "3"], ["--since", "1d"], ["--history", "--fail-under", "coverage=1"],
+                ["--history", "--since", "soon"], ["--history", "--points", "999999"]):  # fmt: skip
+        assert downriver("kpis", *bad, cwd=folder).returncode == 2
+
+
+def test_an_empty_store_has_no_kpi_history(tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    downriver("ingest", "none.jsonl", cwd=tmp_path)
+    done = downriver("kpis", "--history", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no history: the store has no event\n")
+
+
 def test_kpis_incident_and_tags_print_text_and_json(folder: Path) -> None:
     assert "lineage coverage" in downriver("kpis", cwd=folder).stdout
     assert json.loads(downriver("kpis", "--json", cwd=folder).stdout)["datasets"] == 2

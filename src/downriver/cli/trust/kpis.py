@@ -20,6 +20,7 @@ from downriver.cli.output import (
     out,
     print_json,
 )
+from downriver.errors import InvalidRequestError
 from downriver.govern.kpi_limits import check_limits, parse_limits, render_badge
 from downriver.service import Lineage
 
@@ -54,6 +55,8 @@ _LISTS = (
 _EXAMPLES = 3
 _TOP = 5
 _TABLES = 10
+_POINTS = 10
+_HISTORY_HEADING = f"{'':<17}  datasets    jobs  coverage  blast radius    failed  certified"
 
 
 InventoryOption = Annotated[
@@ -95,6 +98,24 @@ def kpis(
             help="Also write the lineage coverage to this file as an SVG badge.",
         ),
     ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show how coverage and the other KPIs changed.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Begin the history at this time, or a period ago (90d). The default is the first "
+            "event.",
+        ),
+    ] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            "--points", metavar="N", min=1, help="The number of moments of the history [10]."
+        ),
+    ] = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -103,6 +124,16 @@ def kpis(
 
     The exit code is 1 if a limit of --fail-under or --fail-over is violated.
     """
+    if history:
+        if inventory or fail_under or fail_over or badge is not None:
+            raise InvalidRequestError(
+                "--history",
+                "cannot be combined with --inventory, --fail-under, --fail-over, --badge",
+            )
+        _history(since, points or _POINTS, store, json=json)
+        return
+    if since is not None or points is not None:
+        raise InvalidRequestError("--since" if since is not None else "--points", "needs --history")
     limits = parse_limits(fail_under or (), fail_over or ())
     inventories = [_read_inventory(place) for place in inventory or ()]
     with Lineage.open(store, create=False) as lineage:
@@ -119,6 +150,25 @@ def kpis(
     for failure in failures:
         err.print(f"[bold red]failed[/] {escape(failure)}")
     sys.exit(int(bool(failures)))
+
+
+def _history(since: str | None, points: int, store: str | None, *, json: bool) -> None:
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.govern.kpi_history(since=since, points=points, certified=True)
+    if json:
+        print_json(found)
+        return
+    if not found.points:
+        out.print("no history: the store has no event")
+        return
+    out.print(_HISTORY_HEADING)
+    for point in found.points:
+        radius = "–" if point.blast_radius is None else f"{point.blast_radius:g}"
+        out.print(
+            f"{point.at[:16]}Z  {point.datasets:>8,}  {point.jobs:>6,}  "
+            f"{_percent(point.lineage_coverage):>8}  {radius:>12}  "
+            f"{_percent(point.failure_rate):>8}  {_percent(point.certified_path_integrity):>9}"
+        )
 
 
 def _read_inventory(place: str) -> TableInventory:
@@ -146,7 +196,7 @@ def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
         share: Share = getattr(figures, name)
         counts = f"{share.count:,} of {share.total:,}"
         explanation = meaning.format(days=figures.days)
-        out.print(f"  {label:<26}{_percent(share):>8}  {counts:>13}  [dim]{explanation}[/]")
+        out.print(f"  {label:<26}{_percent(share.percent):>8}  {counts:>13}  [dim]{explanation}[/]")
     for label, name in _LISTS:
         listed: CountWithExamples = getattr(figures, name)
         out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())
@@ -158,8 +208,8 @@ def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
 def _show_inventory(found: InventoryCoverage) -> None:
     share = found.coverage
     out.print(
-        f"inventory coverage {_percent(share)}: {share.count:,} of {share.total:,} tables of "
-        f"{escape(found.source)} have lineage"
+        f"inventory coverage {_percent(share.percent)}: {share.count:,} of {share.total:,} "
+        f"tables of {escape(found.source)} have lineage"
     )
     for label, tables in (
         ("no event names", found.missing),
@@ -186,8 +236,8 @@ def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:
         )
 
 
-def _percent(share: Share) -> str:
-    return "–" if share.percent is None else f"{share.percent:g} %"
+def _percent(percent: float | None) -> str:
+    return "–" if percent is None else f"{percent:g} %"
 
 
 def _examples(listed: CountWithExamples, names: DisplayNames) -> str:
