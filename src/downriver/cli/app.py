@@ -36,7 +36,7 @@ class CommandEntry(NamedTuple):
     help: str
     commands: tuple[CommandEntry, ...] = ()
     passes_options_on: bool = False
-    default: str = ""  # the command that runs when the first argument names no command
+    default: str = ""  # the command that runs when no argument names a command
 
 
 COMMANDS: tuple[CommandEntry, ...] = (
@@ -120,14 +120,22 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "tag",
         "",
-        "Set and remove tags.",
+        "Set and remove tags of one entity.",
         (
             CommandEntry("set", "trust.tag:add", "Set tags on a dataset, column or job."),
             CommandEntry("unset", "trust.tag:remove", "Remove tags."),
-            CommandEntry("apply", "trust.tag:apply", "Set the tags that a YAML file declares."),
         ),
     ),
-    CommandEntry("tags", "trust.tags:tags", "Show which columns a tag reaches."),
+    CommandEntry(
+        "tags",
+        "",
+        "Apply a file of tags, and show which columns a tag reaches.",
+        (
+            CommandEntry("apply", "trust.tag:apply", "Set the tags that a YAML file declares."),
+            CommandEntry("reach", "trust.tags:reach", "Show which columns a tag reaches."),
+        ),
+        default="reach",
+    ),
     CommandEntry("check", "trust.check:check", "Check the lineage against rules, for CI."),
     CommandEntry(
         "certified",
@@ -321,11 +329,13 @@ class DownriverGroup(TyperGroup):
 
     default = ""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names, or the default one."""
-        if self.default and args and args[0] not in self.commands:
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse arguments. The default command gets them unless the first one names a command."""
+        names = {*self.commands, *ctx.help_option_names}
+        is_default = args[0] not in names if args else not ctx.resilient_parsing
+        if self.default and is_default:
             args = [self.default, *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""

@@ -109,7 +109,7 @@ CASES = [
     ("verdicts", "--json"),
     ("tags", f"pii{EVIL}"),
     ("tag", "set", ORDERS, f"owner=me{EVIL}", "--dry-run"),
-    ("tag", "apply", f"missing{EVIL}.yml"),
+    ("tags", "apply", f"missing{EVIL}.yml"),
     ("forget", JOB, "--dry-run"),
     ("forget", f"unknown{EVIL}"),
     ("prune", "--older-than", "1d", "--dry-run"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,11 +10,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.unit.cli.command import downriver
 
 from downriver.cli.app import COMMANDS, CommandEntry, build_command, load_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def leaves(entries: tuple[CommandEntry, ...] = COMMANDS) -> Iterator[CommandEntry]:
@@ -65,6 +68,8 @@ def test_the_list_of_commands_has_a_line_for_each(capsys: pytest.CaptureFixture[
         ("downriver tra", {"trace"}),
         ("downriver lake st", {"status", "stream"}),
         ("downriver watch ", {"findings", "try"}),
+        ("downriver tags ", {"apply", "reach"}),
+        ("downriver tags reach --fu", {"--full-names"}),
         ("downriver trace --up", {"--upstream"}),
     ],
 )
@@ -80,3 +85,15 @@ def test_shells_complete_commands_and_options(words: str, expected: set[str]) ->
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True
     )
     assert set(done.stdout.split()) == expected
+
+
+def test_a_group_runs_its_default_command_unless_an_argument_names_another(tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    downriver("ingest", "none.jsonl", cwd=tmp_path)
+    named = downriver("tags", "reach", "pii", "--json", cwd=tmp_path)
+    assert json.loads(named.stdout)["tag"] == "pii"
+    for arguments in ((), ("pii",), ("--json",), ("--full-names", "pii", "--json")):
+        done = downriver("tags", *arguments, cwd=tmp_path)
+        assert (done.returncode, "pii" in done.stdout) == (0, True)
+    assert "reach" in downriver("tags", "--help", cwd=tmp_path).stdout
+    assert downriver("tags", "apply", cwd=tmp_path).returncode == 2

@@ -55,19 +55,19 @@ def test_tags_through_the_command_line_and_http(tmp_path: Path) -> None:
         "mart: [certified, domain=Sales, -golden]\nraw.id:\n  - pii\n"
     )
     downriver("ingest", "events.jsonl", cwd=tmp_path)
-    plan = downriver("tag", "apply", "tags.yml", "--dry-run", cwd=tmp_path).stdout
+    plan = downriver("tags", "apply", "tags.yml", "--dry-run", cwd=tmp_path).stdout
     assert plan.endswith("4 of 4 tags would change\n")
     assert "mart  domain:sales\n" in plan
-    assert downriver("tag", "apply", "tags.yml", cwd=tmp_path).stdout.endswith(
+    assert downriver("tags", "apply", "tags.yml", cwd=tmp_path).stdout.endswith(
         "4 of 4 tags changed\n"
     )
-    assert downriver("tag", "apply", "tags.yml", cwd=tmp_path).stdout == "0 of 4 tags changed\n"
+    assert downriver("tags", "apply", "tags.yml", cwd=tmp_path).stdout == "0 of 4 tags changed\n"
     unset = downriver("tag", "unset", "mart", "certified", "--json", cwd=tmp_path)
     assert [c["present"] for c in json.loads(unset.stdout)["changes"]] == [False]
     assert "1 of 1 tag changed" in downriver("tag", "set", "mart", "golden", cwd=tmp_path).stdout
     for bad in ("mart: certified\n", "[1]\n", "mart: ['=x']\n", "a: [\n"):
         (tmp_path / "bad.yml").write_text(bad)
-        assert downriver("tag", "apply", "bad.yml", cwd=tmp_path).returncode == 2
+        assert downriver("tags", "apply", "bad.yml", cwd=tmp_path).returncode == 2
     with told(tmp_path / "http", EVENTS) as lineage, TestClient(build_app(lineage)) as client:
         body = {"entity": "raw.id", "tags": ["pii"], "remove": ["other"]}
         answer = client.post("/v1/tags", json=body).json()

@@ -1,4 +1,4 @@
-"""`downriver tag`: set and remove tags, one by one or from a file."""
+"""`downriver tag` and `tags apply`: set and remove tags, one by one or from a file."""
 
 from __future__ import annotations
 

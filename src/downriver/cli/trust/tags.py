@@ -1,4 +1,4 @@
-"""`downriver tags` and `certified`."""
+"""`downriver tags reach` and `certified`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TagArgument = Annotated[
 ]
 
 
-def tags(
+def reach(
     tag: TagArgument = "pii",
     full_names: FullNamesOption = False,
     store: StoreOption = None,
@@ -38,14 +38,15 @@ def tags(
 ) -> None:
     """Show which columns a tag reaches along column edges.
 
-    A tag follows a value that is copied or transformed. Aggregation and masking stop it.
+    A tag follows a value that is copied or transformed. Aggregation and masking stop it. `downriver
+    tags pii` is short for `downriver tags reach pii`.
     """
     with Lineage.open(store, create=False) as lineage:
-        reach = lineage.govern.tag_reach(tag)
+        found = lineage.govern.tag_reach(tag)
     if json:
-        print_json(reach)
+        print_json(found)
     else:
-        _show_tag(reach, DisplayNames(_tag_ids(reach), full=full_names))
+        _show_tag(found, DisplayNames(_tag_ids(found), full=full_names))
 
 
 def _tag_ids(reach: TagReach) -> Iterator[str]:
