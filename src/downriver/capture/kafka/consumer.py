@@ -34,11 +34,14 @@ class KafkaAddress(NamedTuple):
 
 def parse_address(url: str) -> KafkaAddress:
     """Return the brokers and topics of a URL, or raise an error that shows the form."""
-    parts = urlsplit(url)
+    hint = "write kafka://host:9092/topic or kafka://host:9092,host:9092/topic,topic"
+    try:
+        parts = urlsplit(url)
+    except ValueError as exc:  # brackets or characters that no host contains
+        raise InvalidRequestError("URL", f"{url!r} is not a URL; {hint}") from exc
     topics = tuple(dict.fromkeys(filter(None, parts.path.strip("/").split(","))))
     hosts = [host for host in parts.netloc.split(",") if host]
     if parts.scheme != "kafka" or not hosts or not topics or "@" in parts.netloc:
-        hint = "write kafka://host:9092/topic or kafka://host:9092,host:9092/topic,topic"
         raise InvalidRequestError("URL", f"{url!r} has no brokers and topics; {hint}")
     servers = ",".join(host if ":" in host else f"{host}:{_PORT}" for host in hosts)
     return KafkaAddress(servers, topics)

@@ -189,10 +189,14 @@ class KafkaTopic(NamedTuple):
 
 def parse_topic(url: str) -> KafkaTopic:
     """Parse the URL of a topic."""
-    parts = urlsplit(url)
+    form = f"{url} is not of the form kafka://host:9092/topic"
+    try:
+        parts = urlsplit(url)
+    except ValueError as exc:  # brackets or characters that no host contains
+        raise InvalidRequestError("SRC", form) from exc
     name = parts.path.strip("/")
     if not url.startswith(SCHEME) or not parts.netloc or not name or "/" in name:
-        raise InvalidRequestError("SRC", f"{url} is not of the form kafka://host:9092/topic")
+        raise InvalidRequestError("SRC", form)
     return KafkaTopic(parts.netloc, name, dict(parse_qsl(parts.query)))
 
 

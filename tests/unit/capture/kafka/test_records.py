@@ -132,7 +132,7 @@ def test_a_new_column_in_a_schema_change_is_news():
 
 
 @pytest.mark.parametrize(
-    "url", ["kafka://host", "kafka:///topic", "http://host/t", "kafka://u@h/t"]
+    "url", ["kafka://host", "kafka:///topic", "http://host/t", "kafka://u@h/t", "kafka://[h/t"]
 )
 def test_a_url_without_brokers_or_topics_is_refused(url):
     with pytest.raises(InvalidRequestError, match="kafka://host:9092/topic"):

@@ -38,7 +38,9 @@ def test_the_url_of_a_topic_is_parsed():
     assert "secret" not in topic.source
 
 
-@pytest.mark.parametrize("url", ["kafka://a:9092", "kafka:///events", "kafka://a/b/c"])
+@pytest.mark.parametrize(
+    "url", ["kafka://a:9092", "kafka:///events", "kafka://a/b/c", "kafka://[a/b"]
+)
 def test_an_invalid_url_of_a_topic_is_refused(url):
     with pytest.raises(InvalidRequestError, match="kafka://host:9092/topic"):
         parse_topic(url)
