@@ -1,11 +1,13 @@
-"""A YAML file that declares tags: entities, each with its list of tags.
+"""A YAML file that declares tags, owners and descriptions of entities.
 
-`-certified` removes a tag. A value is written `domain=sales`, and answers show `domain:sales`.
+An entity has a list of tags, or a mapping with the keys `tags`, `owners`, `description`, `domain`
+and `tier`. `-certified` removes a tag. A value is written `domain=sales`, and answers show
+`domain:sales`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from downriver.capture.code.yaml_documents import YamlError
 from downriver.capture.scan.located_text import load_yaml
@@ -24,6 +26,24 @@ class DeclaredTag(NamedTuple):
     present: bool
 
 
+class DeclaredOwners(NamedTuple):
+    """The owners that a dataset or job has."""
+
+    entity: str
+    owners: tuple[str, ...]
+
+
+class DeclaredDescription(NamedTuple):
+    """The description that a dataset or job has, "" for none."""
+
+    entity: str
+    text: str
+
+
+Declaration: TypeAlias = DeclaredTag | DeclaredOwners | DeclaredDescription
+SINGLE_VALUES = ("domain", "tier")  # an entity has one tag with such a key
+
+
 def parse_tag(text: str) -> str:
     """Return a tag as answers show it: `domain=sales` is `domain:sales`."""
     key, sign, value = text.strip().lower().partition("=")
@@ -33,20 +53,57 @@ def parse_tag(text: str) -> str:
     return tag
 
 
-def read_tag_file(path: Path) -> list[DeclaredTag]:
-    """Return the tags that a YAML file declares."""
+def read_tag_file(path: Path) -> list[Declaration]:
+    """Return the tags, owners and descriptions that a YAML file declares."""
     try:
         content = load_yaml(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, YamlError) as exc:
         raise InvalidRequestError("FILE", f"{path}: {exc}") from exc
     if not isinstance(content, dict):
-        raise InvalidRequestError("FILE", f"{path}: not a mapping from entities to lists of tags")
-    return [tag for entity, listed in content.items() for tag in _tags(path, str(entity), listed)]
+        raise InvalidRequestError("FILE", f"{path}: not a mapping from entities to their tags")
+    return [
+        declared
+        for entity, value in content.items()
+        for declared in _declarations(f"{path}: {entity}", str(entity), value)
+    ]
 
 
-def _tags(path: Path, entity: str, listed: object) -> Iterator[DeclaredTag]:
-    if not isinstance(listed, list) or not all(isinstance(tag, str) for tag in listed):
-        raise InvalidRequestError("FILE", f"{path}: {entity}: not a list of tags")
-    for text in listed:
+def _declarations(place: str, entity: str, value: object) -> Iterator[Declaration]:
+    if not isinstance(value, dict):
+        yield from _tags(place, entity, value)
+        return
+    for key, of_key in value.items():
+        match key:
+            case "tags":
+                yield from _tags(place, entity, of_key)
+            case "owners":
+                yield DeclaredOwners(entity, tuple(_texts(f"{place}: owners", of_key)))
+            case "description":
+                if of_key is not None and not isinstance(of_key, str):
+                    raise InvalidRequestError("FILE", f"{place}: description: not a text")
+                yield DeclaredDescription(entity, (of_key or "").strip())
+            case "domain" | "tier":
+                yield _single(f"{place}: {key}", entity, str(key), of_key)
+            case _:
+                known = "tags, owners, description, domain, tier"
+                raise InvalidRequestError("FILE", f"{place}: no key {key!r}; the keys are {known}")
+
+
+def _single(place: str, entity: str, key: str, value: object) -> DeclaredTag:
+    if value is None:
+        return DeclaredTag(entity, key, False)
+    if not isinstance(value, str):
+        raise InvalidRequestError("FILE", f"{place}: not a text")
+    return DeclaredTag(entity, parse_tag(f"{key}={value}"), True)
+
+
+def _tags(place: str, entity: str, listed: object) -> Iterator[DeclaredTag]:
+    for text in _texts(place, listed, "tags"):
         present = not text.startswith("-")
         yield DeclaredTag(entity, parse_tag(text.removeprefix("-")), present)
+
+
+def _texts(place: str, listed: object, noun: str = "names") -> list[str]:
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+        raise InvalidRequestError("FILE", f"{place}: not a list of {noun}")
+    return listed

@@ -352,22 +352,6 @@ class TaggedColumn(msgspec.Struct, kw_only=True, omit_defaults=True):
     owners: list[str] = []
 
 
-class TagChange(msgspec.Struct, kw_only=True, frozen=True):
-    """A tag that is set on an entity, or removed from it."""
-
-    entity: str
-    tag: str
-    present: bool
-
-
-class TagChanges(msgspec.Struct, kw_only=True):
-    """The tags that change, of those that were declared; without `done`, that would change."""
-
-    changes: list[TagChange]
-    declared: int
-    done: bool
-
-
 class TagReach(msgspec.Struct, kw_only=True):
     """The columns where a tag was set, that it reaches, and where masking stops it."""
 

@@ -11,12 +11,15 @@ from tests.unit.cli.command import downriver
 from tests.unit.govern.scenario import derives, output, run, schema, tagged, told
 from tests.unit.http.test_app import TestClient
 
-from downriver.errors import EntityNotFoundError
-from downriver.govern.tag_file import DeclaredTag
+from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.govern.tag_file import DeclaredDescription, DeclaredOwners, DeclaredTag
 from downriver.http import build_app
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from downriver.govern.tag_file import Declaration
+    from downriver.service import Lineage
 
 EVENTS = [
     *run("sum", 0, reads=["raw"], writes=[
@@ -75,3 +78,93 @@ def test_tags_through_the_command_line_and_http(tmp_path: Path) -> None:
         assert len(client.get("/v1/tags").json()["tagged"]) == 1
         assert client.post("/v1/tags", json={"entity": "raw.id"}).status_code == 400
         assert client.post("/v1/tags", json={"entity": "x", "tags": ["a"]}).status_code == 404
+
+
+def labels(lineage: Lineage, entity: str) -> tuple[list[str], list[str], str]:
+    node = lineage.entities.details(entity)
+    return sorted(node.tags), list(node.owners), node.description
+
+
+def test_owners_descriptions_domains_and_tiers_are_set_once(tmp_path: Path) -> None:
+    wanted = [
+        DeclaredOwners("mart", ("ann", "bob", "ann")),
+        DeclaredDescription("mart", "Orders per day."),
+        DeclaredTag("mart", "domain:sales", True),
+        DeclaredTag("mart", "tier:1", True),
+        DeclaredOwners("job:etl:sum", ("ann",)),
+    ]
+    with told(tmp_path, EVENTS) as lineage:
+        before = lineage.store.state()
+        assert lineage.tag(wanted, done=False).changed == 5
+        assert lineage.store.state() == before
+        done = lineage.tag(wanted)
+        assert [(o.before, o.after) for o in done.owners] == [([], ["ann", "bob"]), ([], ["ann"])]
+        assert [(d.before, d.after) for d in done.descriptions] == [("", "Orders per day.")]
+        assert lineage.tag(wanted).changed == 0
+        assert lineage.store.state().seq == before.seq + 5
+        assert labels(lineage, "mart") == (
+            ["domain:sales", "golden", "tier:1"], ["ann", "bob"], "Orders per day."
+        )  # fmt: skip
+        replaced = lineage.tag([DeclaredTag("mart", "domain:finance", True)])
+        assert ([(c.tag, c.present) for c in replaced.changes], replaced.changed) == (
+            [("domain:finance", True), ("domain:sales", False)], 1
+        )  # fmt: skip
+        lineage.tag([
+            DeclaredTag("mart", "domain", False),
+            DeclaredOwners("mart", ()),
+            DeclaredDescription("mart", ""),
+        ])  # fmt: skip
+        assert labels(lineage, "mart") == (["golden", "tier:1"], [], "")
+        assert lineage.govern.kpis().owner_coverage.count == 0
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        [DeclaredOwners("raw.id", ("ann",))],
+        [DeclaredDescription("raw.id", "A number.")],
+        [DeclaredTag("mart", "tier:1", True), DeclaredTag("mart", "tier:2", True)],
+    ],
+)
+def test_labels_that_an_entity_cannot_have_are_refused(
+    tmp_path: Path, declared: list[Declaration]
+) -> None:
+    with told(tmp_path, EVENTS) as lineage, pytest.raises(InvalidRequestError):
+        lineage.tag(declared)
+
+
+def test_owners_and_descriptions_through_the_command_line_and_http(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, EVENTS)))
+    downriver("ingest", "events.jsonl", cwd=tmp_path)
+    (tmp_path / "tags.yml").write_text(
+        "mart:\n  tags: [certified, -golden]\n  owners: [ann]\n  description: Orders.\n"
+        "  domain: Sales\n  tier: 1\nraw.id: [pii]\n"
+    )
+    plan = downriver("tags", "apply", "tags.yml", "--dry-run", cwd=tmp_path).stdout
+    assert plan.endswith("7 of 7 labels would change\n")
+    assert "~ mart  owners: none → ann\n" in plan
+    assert downriver("tags", "apply", "tags.yml", cwd=tmp_path).stdout == plan.replace(
+        "would change", "changed"
+    )
+    assert downriver("tags", "apply", "tags.yml", cwd=tmp_path).stdout == "0 of 7 labels changed\n"
+    (tmp_path / "tags.yml").write_text("mart: {owners: [], domain: null, description: }\n")
+    done = downriver("tags", "apply", "tags.yml", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["changed"] == 3
+    for bad in ("x: {}", "owner: [ann]", "tier: [1]", "owners: ann", "description: [a]", "tags: a"):
+        (tmp_path / "bad.yml").write_text(f"mart: {{{bad}}}\n")
+        assert downriver("tags", "apply", "bad.yml", cwd=tmp_path).returncode == 2, bad
+    done = downriver("tag", "set", "mart", "--owner", "ann", "--owner", "bob", cwd=tmp_path)
+    assert "~ mart  owners: none → ann, bob" in done.stdout
+    done = downriver("tag", "unset", "mart", "tier", "--owners", "--description", cwd=tmp_path)
+    assert done.stdout.endswith("2 of 3 labels changed\n")
+    assert downriver("tag", "set", "mart", cwd=tmp_path).returncode == 2
+    with told(tmp_path / "http", EVENTS) as lineage, TestClient(build_app(lineage)) as client:
+        body = {"entity": "mart", "owners": ["ann"], "description": "Orders."}
+        plan = client.post("/v1/tags", json={**body, "dry_run": True}).json()
+        assert (plan["changed"], labels(lineage, "mart")[1]) == (2, [])
+        assert client.post("/v1/tags", json=body).json()["owners"] == [
+            {"entity": "dataset:postgres://db:5432:mart", "before": [], "after": ["ann"]}
+        ]
+        assert labels(lineage, "mart")[1:] == (["ann"], "Orders.")
+        bad = {"entity": "raw.id", "owners": ["ann"]}
+        assert client.post("/v1/tags", json=bad).status_code == 400

@@ -1,4 +1,4 @@
-"""`downriver tag` and `tags apply`: set and remove tags, one by one or from a file."""
+"""`downriver tag` and `tags apply`: tags, owners and descriptions, one by one or from a file."""
 
 from __future__ import annotations
 
@@ -18,56 +18,101 @@ from downriver.cli.output import (
     print_json,
 )
 from downriver.cli.trace import EntityArgument
-from downriver.govern.tag_file import DeclaredTag, parse_tag, read_tag_file
+from downriver.errors import InvalidRequestError
+from downriver.govern.tag_file import (
+    DeclaredDescription,
+    DeclaredOwners,
+    DeclaredTag,
+    parse_tag,
+    read_tag_file,
+)
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from downriver.govern.tag_file import Declaration
+
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 TagsArgument = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(metavar="TAG", help="Tags such as certified, pii or domain=sales."),
 ]
 
 
 def add(
     entity: EntityArgument,
-    tags: TagsArgument,
+    tags: TagsArgument = None,
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner",
+            metavar="NAME",
+            help="Replace the owners of the dataset or job. May be repeated.",
+        ),
+    ] = None,
+    description: Annotated[
+        str | None,
+        typer.Option(
+            "--description", metavar="TEXT", help="Set the description of the dataset or job."
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Set tags on a dataset, column or job."""
-    declared = [DeclaredTag(entity, parse_tag(tag), True) for tag in tags]
+    """Set tags on a dataset, column or job, and the owners and description of a dataset or job.
+
+    A domain or tier (domain=sales, tier=1) replaces the earlier one.
+    """
+    declared: list[Declaration] = [DeclaredTag(entity, parse_tag(tag), True) for tag in tags or ()]
+    if owner:
+        declared.append(DeclaredOwners(entity, tuple(owner)))
+    if description is not None:
+        declared.append(DeclaredDescription(entity, description.strip()))
+    _require_any(declared, "set")
     _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
 def remove(
     entity: EntityArgument,
-    tags: TagsArgument,
+    tags: TagsArgument = None,
+    owners: Annotated[bool, typer.Option("--owners", help="Remove all owners.")] = False,
+    description: Annotated[
+        bool, typer.Option("--description", help="Remove the description.")
+    ] = False,
     dry_run: DryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove tags from a dataset, column or job, also tags that producers send."""
-    declared = [DeclaredTag(entity, parse_tag(tag), False) for tag in tags]
+    """Remove tags from a dataset, column or job, also tags that producers send.
+
+    `domain` and `tier` without a value remove the domain and the tier.
+    """
+    declared: list[Declaration] = [DeclaredTag(entity, parse_tag(tag), False) for tag in tags or ()]
+    if owners:
+        declared.append(DeclaredOwners(entity, ()))
+    if description:
+        declared.append(DeclaredDescription(entity, ""))
+    _require_any(declared, "remove")
     _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
 def apply(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A YAML file that maps entities to lists of tags."),
+        typer.Argument(
+            metavar="FILE", help="A YAML file that maps entities to tags, owners and descriptions."
+        ),
     ],
     dry_run: DryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Set the tags that a YAML file declares, and show what changes.
+    """Set the tags, owners and descriptions that a YAML file declares, and show what changes.
 
     A tag with a minus sign is removed: -certified. A second call with the same file changes
     nothing.
@@ -76,8 +121,13 @@ def apply(
     _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
+def _require_any(declared: Sequence[Declaration], verb: str) -> None:
+    if not declared:
+        raise InvalidRequestError("TAG", f"nothing to {verb}: name a tag or an option")
+
+
 def _change(
-    tags: Sequence[DeclaredTag],
+    declared: Sequence[Declaration],
     *,
     dry_run: bool,
     full_names: bool,
@@ -85,14 +135,27 @@ def _change(
     json: bool,
 ) -> None:
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.tag(tags, done=not dry_run)
+        found = lineage.tag(declared, done=not dry_run)
     if json:
         print_json(found)
         return
-    names = DisplayNames((change.entity for change in found.changes), full=full_names)
+    ids = [
+        *(change.entity for change in found.changes),
+        *(change.entity for change in found.owners),
+        *(change.entity for change in found.descriptions),
+    ]
+    names = DisplayNames(ids, full=full_names)
     names.print_heading()
     for change in found.changes:
         sign = "+" if change.present else "-"
         out.print(f"{sign} {names.label(change.entity)}  {escape(change.tag)}")
+    for owners in found.owners:
+        before, after = (", ".join(listed) or "none" for listed in (owners.before, owners.after))
+        out.print(f"~ {names.label(owners.entity)}  owners: {escape(f'{before} → {after}')}")
+    for described in found.descriptions:
+        text = described.after or "none"
+        out.print(f"~ {names.label(described.entity)}  description: {escape(text)}")
     verb = "would change" if dry_run else "changed"
-    out.print(f"{len(found.changes)} of {counted(found.declared, 'tag')} {verb}")
+    only_tags = all(isinstance(one, DeclaredTag) for one in declared)
+    noun = "tag" if only_tags else "label"
+    out.print(f"{found.changed} of {counted(found.declared, noun)} {verb}")

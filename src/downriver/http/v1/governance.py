@@ -11,7 +11,12 @@ from starlette.responses import Response
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.kpi_limits import render_badge, render_prometheus
-from downriver.govern.tag_file import DeclaredTag, parse_tag
+from downriver.govern.tag_file import (
+    DeclaredDescription,
+    DeclaredOwners,
+    DeclaredTag,
+    parse_tag,
+)
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import (
     context_of,
@@ -28,15 +33,17 @@ from downriver.model.governance import (
     Incident,
     InventoryCoverage,
     Kpis,
-    TagChanges,
     TagReach,
 )
+from downriver.model.trust.tag_changes import TagChanges
 from downriver.model.verdicts import RecordedVerdicts
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+    from downriver.govern.tag_file import Declaration
 
 _MAX_FINDINGS = 10_000
 
@@ -49,11 +56,16 @@ class IncidentRequest(msgspec.Struct, kw_only=True):
 
 
 class TagRequest(msgspec.Struct, kw_only=True):
-    """The tags to set on a dataset, column or job, and those to remove from it."""
+    """The tags to set on a dataset, column or job, and those to remove from it.
+
+    `owners` and `description` replace those of a dataset or job; empty ones remove them.
+    """
 
     entity: str
     tags: list[str] = msgspec.field(default_factory=list)
     remove: list[str] = msgspec.field(default_factory=list)
+    owners: list[str] | None = None
+    description: str | None = None
     dry_run: bool = False
 
 
@@ -117,12 +129,18 @@ async def get_tag(request: Request) -> Response:
 
 
 async def post_tags(request: Request) -> Response:
-    """Set or remove tags: `{"entity": …, "tags": […], "remove": […]}`."""
+    """Set or remove tags, owners and a description: `{"entity": …, "tags": […], "remove": […]}`."""
     asked = await read_struct(request, TagRequest)
-    declared = [DeclaredTag(asked.entity, parse_tag(tag), True) for tag in asked.tags]
+    declared: list[Declaration] = [
+        DeclaredTag(asked.entity, parse_tag(tag), True) for tag in asked.tags
+    ]
     declared += [DeclaredTag(asked.entity, parse_tag(tag), False) for tag in asked.remove]
+    if asked.owners is not None:
+        declared.append(DeclaredOwners(asked.entity, tuple(asked.owners)))
+    if asked.description is not None:
+        declared.append(DeclaredDescription(asked.entity, asked.description.strip()))
     if not declared:
-        raise InvalidRequestError("tags", "no tag to set or remove")
+        raise InvalidRequestError("tags", "nothing to set or remove")
     tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
     return json_response(await run_in_threadpool(tag))
 

@@ -109,7 +109,7 @@ class RegistryApi:
         node = dataset_id(namespace, name)
         facets = _dataset_facets(entry)
         with self._session.store.reader() as reader:
-            at = _moment(reader, node)
+            at = moment_after(reader, node)
             job = None if entry.run is None else _job_of(reader, entry.run)
         if job is None or entry.run is None:
             self._session.ingest([dataset_event(node, at, facets)])
@@ -123,7 +123,7 @@ class RegistryApi:
         node = job_id(namespace, name)
         datasets = {*entry.inputs, *entry.outputs}
         with self._session.store.reader() as reader:
-            at = _moment(reader, node)
+            at = moment_after(reader, node)
             known = reader.nodes.find_each(datasets)
             of_run = None if entry.run is None else _job_of(reader, entry.run)
         for missing in sorted(datasets - known.keys()):
@@ -151,13 +151,13 @@ class RegistryApi:
             tag_facet_name(tag, field): render_tag_statement(tag, field, present=present)
         }
         with self._session.store.reader() as reader:
-            at = _moment(reader, node)
+            at = moment_after(reader, node)
         self._session.ingest([_declare(node, at, facets)])
 
     def delete(self, nodes: Sequence[NodeId]) -> None:
         """Hide datasets and jobs until a later event mentions them again."""
         with self._session.store.reader() as reader:
-            at = _moment(reader, *nodes)
+            at = moment_after(reader, *nodes)
         self._session.ingest_many([_declare(node, at, _deletion()) for node in nodes])
 
     def delete_namespace(self, name: str) -> None:
@@ -179,7 +179,7 @@ class RegistryApi:
         with self._session.store.reader() as reader:
             if reader.run_history.find_runs(run):
                 raise InvalidRequestError("id", f"a run {run!r} exists already")
-            at = _moment(reader, job)
+            at = moment_after(reader, job)
         facets: Facets = {RUN_ARGUMENTS: render_run_arguments(arguments)}
         if nominal != NominalTimeFacet():
             facets[NOMINAL_TIME] = render_nominal_time(nominal)
@@ -194,11 +194,11 @@ class RegistryApi:
 
     def _put_record(self, node: DatasetId, record: RecordFacet) -> None:
         with self._session.store.reader() as reader:
-            at = _moment(reader, node)
+            at = moment_after(reader, node)
         self._session.ingest([dataset_event(node, at, {RECORD: render_record(record)})])
 
 
-def _moment(reader: CatalogReader, *nodes: NodeId) -> int:
+def moment_after(reader: CatalogReader, *nodes: NodeId) -> int:
     """Return this moment, or just after the last event about a node if its clock is ahead."""
     known = reader.nodes.find_each(nodes).values()
     last = max((span.last.at for span in reader.nodes.spans(known).values()), default=0)
