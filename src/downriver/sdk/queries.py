@@ -179,7 +179,8 @@ class TrackerQueries(ABC):
     ) -> ExportAnswer:
         """Export the graph around an entity as a drawing, or for another tool.
 
-        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher`, `datahub` or `atlas`.
+        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher`, `datahub` or
+        `atlas`.
         `focus` limits the graph to one column, `diff` marks the changes since a time.
         """
         return self.backend.export(
