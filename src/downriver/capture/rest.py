@@ -30,10 +30,8 @@ class RestApi:
         self.url = parts._replace(netloc=host, query="", fragment="").geturl().rstrip("/")
         self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
         key = key or login
-        if ":" in key:
-            self._headers["Authorization"] = f"Basic {base64.b64encode(key.encode()).decode()}"
-        elif key:
-            self._headers["Authorization"] = f"Bearer {key}"
+        basic = f"Basic {base64.b64encode(key.encode()).decode()}"
+        self._authorization = basic if ":" in key else f"Bearer {key}" if key else ""
 
     def get(self, path: str) -> Any:
         """Return the JSON at a path below the URL."""
@@ -49,6 +47,8 @@ class RestApi:
         request = urllib.request.Request(  # noqa: S310 — http or https, as checked above
             self.url + path, data=body, method=method, headers={**self._headers, **(headers or {})}
         )
+        if self._authorization:  # not sent to the target of a redirect, which may be another host
+            request.add_unredirected_header("Authorization", self._authorization)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
                 content = response.read()
