@@ -132,6 +132,8 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Apply a file of tags, and show which columns a tag reaches.",
         (
             CommandEntry("apply", "trust.tag:apply", "Set the tags that a YAML file declares."),
+            CommandEntry("propagate", "trust.tag:declare", "Let tags propagate along columns."),
+            CommandEntry("columns", "trust.tags:columns", "Show the tags of columns."),
             CommandEntry("reach", "trust.tags:reach", "Show which columns a tag reaches."),
         ),
         default="reach",

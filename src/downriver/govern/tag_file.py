@@ -1,8 +1,8 @@
 """A YAML file that declares tags, owners and descriptions of entities.
 
 An entity has a list of tags, or a mapping with the keys `tags`, `owners`, `description`, `domain`
-and `tier`. `-certified` removes a tag. A value is written `domain=sales`, and answers show
-`domain:sales`.
+and `tier`. The key `propagates` lists tags that propagate. `-certified` removes a tag. A value is
+written `domain=sales`, and answers show `domain:sales`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,16 @@ class DeclaredDescription(NamedTuple):
     text: str
 
 
-Declaration: TypeAlias = DeclaredTag | DeclaredOwners | DeclaredDescription
+class DeclaredPropagation(NamedTuple):
+    """A tag that propagates along column lineage, or does not."""
+
+    tag: str
+    propagates: bool
+
+
+EntityDeclaration: TypeAlias = DeclaredTag | DeclaredOwners | DeclaredDescription
+Declaration: TypeAlias = EntityDeclaration | DeclaredPropagation
+PROPAGATES = "propagates"  # the key of a file that lists tags, and no entity
 SINGLE_VALUES = ("domain", "tier")  # an entity has one tag with such a key
 
 
@@ -64,11 +73,20 @@ def read_tag_file(path: Path) -> list[Declaration]:
     return [
         declared
         for entity, value in content.items()
-        for declared in _declarations(f"{path}: {entity}", str(entity), value)
+        for declared in (
+            _propagation(f"{path}: {entity}", value)
+            if entity == PROPAGATES
+            else _declarations(f"{path}: {entity}", str(entity), value)
+        )
     ]
 
 
-def _declarations(place: str, entity: str, value: object) -> Iterator[Declaration]:
+def _propagation(place: str, listed: object) -> Iterator[DeclaredPropagation]:
+    for tag in _tags(place, PROPAGATES, listed):
+        yield DeclaredPropagation(tag.tag, tag.present)
+
+
+def _declarations(place: str, entity: str, value: object) -> Iterator[EntityDeclaration]:
     if not isinstance(value, dict):
         yield from _tags(place, entity, value)
         return

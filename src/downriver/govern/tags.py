@@ -10,21 +10,29 @@ from downriver.graph.answers.view import limit_blind_spots
 from downriver.model.answers import BlindSpot, Direction, is_complete
 from downriver.model.governance import (
     CERTIFIED_TAGS,
+    PII_TAG,
     CertifiedPath,
     CertifiedPaths,
+    ColumnTags,
+    DatasetTags,
     Share,
     TaggedColumn,
     TagReach,
 )
-from downriver.model.ids import ColumnId, DatasetId
-from downriver.openlineage.facets.description import TAGS, parse_tags
+from downriver.model.ids import TAG_RECORDS, ColumnId, DatasetId
+from downriver.openlineage.facets.description import (
+    PROPAGATION,
+    TAGS,
+    parse_propagation,
+    parse_tags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from downriver.govern.entity_context import EntityContext
     from downriver.graph import GraphSnapshot
-    from downriver.model.answers import Trace
+    from downriver.model.answers import Trace, TraceNode
     from downriver.store import CatalogReader
 
 _CARRYING = frozenset({"IDENTITY", "TRANSFORMATION", ""})
@@ -149,6 +157,92 @@ def reach_of_tag(
         complete=is_complete(spots),
         blind_spots=limit_blind_spots(spots, len(spots)),
     )
+
+
+def propagating_tags(reader: CatalogReader) -> frozenset[str]:
+    """Return the tags that propagate along column lineage: `pii`, and those declared so."""
+    records = reader.directory.records(TAG_RECORDS)
+    facets = reader.facets.of_each(records, (PROPAGATION,))
+    declared = {
+        name
+        for number, name in records.items()
+        if parse_propagation(facets.get(number, {}).get(PROPAGATION))
+    }
+    return frozenset({PII_TAG, *declared})
+
+
+def tags_of_dataset(
+    graph: GraphSnapshot, reader: CatalogReader, entity: Entity, stale_days: int
+) -> DatasetTags:
+    """Return the tags of a dataset and its columns, and which propagating tags reach a column."""
+    display = graph.nodes.identities.display_names([entity.node], reader)[entity.node]
+    question = Question(Direction.UPSTREAM, None, FOREVER, _COLUMNS, stale_days)
+    columns = _columns(graph, reader, entity)
+    traces = [trace(graph, reader, column, question) for column in columns]
+    edges = [edge for each in traces for edge in column_edges(each)]
+    places = {node.id: node for each in traces for node in each.nodes}
+    own = _set_on(graph, reader, places.values())
+    propagates = sorted(propagating_tags(reader))
+    reached: dict[str, list[TaggedColumn]] = {}
+    for tag in propagates:
+        spread = propagate(edges, [column for column, tags in own.items() if tag in tags])
+        for column, path in spread.reached.items():
+            found = TaggedColumn(column=column, tag=tag, origin=path[0], path=list(path))
+            reached.setdefault(column, []).append(found)
+    names = {each.root.id: each.root.field or "" for each in traces}
+    spots = _distinct([spot for each in traces for spot in each.blind_spots])
+    whole = parse_tags(
+        reader.facets.of_each([entity.node], (TAGS,)).get(entity.node, {}).get(TAGS)
+    ).whole
+    return DatasetTags(
+        dataset=str(display.id),
+        tags=sorted(whole),
+        columns=[
+            ColumnTags(column=c, tags=sorted(own.get(c, ())), reached=reached.get(c, []))
+            for c in sorted(names, key=lambda c: names[c].casefold())
+        ],
+        propagates=propagates,
+        complete=is_complete(spots),
+        blind_spots=limit_blind_spots(spots, len(spots)),
+    )
+
+
+def _columns(graph: GraphSnapshot, reader: CatalogReader, entity: Entity) -> list[Entity]:
+    """Return the columns of a dataset under all of its names, or the one column asked for."""
+    if isinstance(entity.id, ColumnId):
+        return [entity]
+    found: dict[str, Entity] = {}
+    if not isinstance(entity.id, DatasetId):
+        return []
+    for node in graph.nodes.identities.group(entity.node):
+        for field in reader.columns.list_names(node):
+            known = reader.columns.find(node, field)
+            if known is not None:
+                column = Entity(ColumnId(entity.id, known[1]), node, known[0])
+                found.setdefault(field.casefold(), column)
+    return list(found.values())
+
+
+def _set_on(
+    graph: GraphSnapshot, reader: CatalogReader, places: Iterable[TraceNode]
+) -> dict[str, frozenset[str]]:
+    """Return the tags that were set on columns, under any name of their dataset."""
+    columns = [place for place in places if place.field is not None]
+    datasets = {DatasetId(place.namespace, place.name) for place in columns}
+    numbers = reader.nodes.find_each(datasets)
+    groups = {name: graph.nodes.identities.group(number) for name, number in numbers.items()}
+    of = reader.facets.of_each({node for group in groups.values() for node in group}, (TAGS,))
+    tags = {node: parse_tags(facets.get(TAGS)).by_column for node, facets in of.items()}
+    return {
+        place.id: frozenset().union(
+            *(
+                tags[node].get((place.field or "").casefold(), frozenset())
+                for node in groups.get(DatasetId(place.namespace, place.name), ())
+                if node in tags
+            )
+        )
+        for place in columns
+    }
 
 
 def column_edges(found: Trace) -> list[TagEdge]:

@@ -364,6 +364,25 @@ class TagReach(msgspec.Struct, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
+class ColumnTags(msgspec.Struct, kw_only=True):
+    """The tags that were set on a column, and the propagating tags that reach it."""
+
+    column: str
+    tags: list[str]
+    reached: list[TaggedColumn]
+
+
+class DatasetTags(msgspec.Struct, kw_only=True):
+    """The tags of a dataset and of its columns. `propagates` lists the tags that propagate."""
+
+    dataset: str
+    tags: list[str]
+    columns: list[ColumnTags]
+    propagates: list[str]
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
 class CertifiedPath(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A certified dataset, the number of entities upstream, and the gaps."""
 

@@ -15,13 +15,14 @@ from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
 from downriver.govern.inventory import measure_inventory
 from downriver.govern.suspects import IncidentInputs
-from downriver.govern.tags import certified_paths, reach_of_tag
+from downriver.govern.tags import certified_paths, reach_of_tag, tags_of_dataset
 from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
 from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
 from downriver.model.governance import FindingKind, Severity
+from downriver.model.ids import JobId
 from downriver.model.verdicts import Decision
 from downriver.model.views.history import KpiHistory
 from downriver.openlineage.wire import parse_time
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.model.governance import (
         CertifiedPaths,
+        DatasetTags,
         Findings,
         Incident,
         InventoryCoverage,
@@ -124,6 +126,15 @@ class GovernApi:
             around = self._around(view)
             wanted = tag.strip().lower()
             return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days)
+
+    def dataset_tags(self, entity: str) -> DatasetTags:
+        """Return the tags of a dataset and of its columns, with those that reach a column."""
+        with self._session.reading() as view:
+            found = self._session.resolve(entity, view)
+            if isinstance(found.id, JobId):
+                raise InvalidRequestError("dataset", f"{found.id} is a job and has no columns")
+            stale_days = self._around(view).stale_days
+            return tags_of_dataset(view.graph, view.reader, found, stale_days)
 
     def certified_paths(self) -> CertifiedPaths:
         """Return every certified dataset with the gaps in its upstream lineage."""

@@ -108,6 +108,8 @@ CASES = [
     ("verdicts",),
     ("verdicts", "--json"),
     ("tags", f"pii{EVIL}"),
+    ("tags", "columns", ORDERS),
+    ("tags", "propagate", f"gdpr{EVIL}", "--dry-run"),
     ("tag", "set", ORDERS, f"owner=me{EVIL}", "--dry-run"),
     ("tags", "apply", f"missing{EVIL}.yml"),
     ("forget", JOB, "--dry-run"),

@@ -68,7 +68,7 @@ def test_the_list_of_commands_has_a_line_for_each(capsys: pytest.CaptureFixture[
         ("downriver tra", {"trace"}),
         ("downriver lake st", {"status", "stream"}),
         ("downriver watch ", {"findings", "try"}),
-        ("downriver tags ", {"apply", "reach"}),
+        ("downriver tags ", {"apply", "propagate", "columns", "reach"}),
         ("downriver tags reach --fu", {"--full-names"}),
         ("downriver trace --up", {"--upstream"}),
     ],

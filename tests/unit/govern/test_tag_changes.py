@@ -12,8 +12,14 @@ from tests.unit.govern.scenario import derives, output, run, schema, tagged, tol
 from tests.unit.http.test_app import TestClient
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
-from downriver.govern.tag_file import DeclaredDescription, DeclaredOwners, DeclaredTag
+from downriver.govern.tag_file import (
+    DeclaredDescription,
+    DeclaredOwners,
+    DeclaredPropagation,
+    DeclaredTag,
+)
 from downriver.http import build_app
+from downriver.openlineage.facets.custom import RecordFacet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,3 +174,86 @@ def test_owners_and_descriptions_through_the_command_line_and_http(tmp_path: Pat
         assert labels(lineage, "mart")[1:] == (["ann"], "Orders.")
         bad = {"entity": "raw.id", "owners": ["ann"]}
         assert client.post("/v1/tags", json=bad).status_code == 400
+
+
+CHAIN = [
+    *run("clean", 0, reads=["raw"], writes=[output("clean", {
+        **schema(id="int", email="text", hash="text"),
+        **derives(id="raw.id", email="raw.mail", hash="!raw.mail"),
+    })]),
+    *run("sum", 0, reads=["clean"], writes=[output("mart", {
+        **schema(n="int", contact="text"), **derives(n="#clean.id", contact="clean.email"),
+    })]),
+    dataset_event("raw", schema(id="int", mail="text")),
+]  # fmt: skip
+
+
+def reached_tags(lineage: Lineage, dataset: str) -> dict[str, list[str]]:
+    found = lineage.govern.dataset_tags(dataset)
+    return {
+        column.column.rpartition(":")[2]: [tag.tag for tag in column.reached]
+        for column in found.columns
+    }
+
+
+def test_a_tag_declared_so_propagates_to_the_columns_that_it_reaches(tmp_path: Path) -> None:
+    with told(tmp_path, CHAIN) as lineage:
+        lineage.tag([DeclaredTag("raw.mail", "gdpr", True), DeclaredTag("raw.id", "gdpr", True)])
+        assert reached_tags(lineage, "mart") == {"n": [], "contact": []}
+        declared = [DeclaredPropagation("gdpr", True)]
+        assert lineage.tag(declared, done=False).changed == 1
+        assert lineage.tag(declared).propagation[0].tag == "gdpr"
+        assert lineage.tag(declared).changed == 0
+        # An aggregation and a mask stop it.
+        assert reached_tags(lineage, "mart") == {"n": [], "contact": ["gdpr"]}
+        assert reached_tags(lineage, "clean") == {"id": ["gdpr"], "email": ["gdpr"], "hash": []}
+        assert reached_tags(lineage, "raw") == {"id": [], "mail": []}  # set there, not reached
+        assert reached_tags(lineage, "mart.contact") == {"contact": ["gdpr"]}
+        [contact, _] = lineage.govern.dataset_tags("mart").columns
+        assert [step.rpartition(":")[2] for step in contact.reached[0].path] == [
+            "mail", "email", "contact"
+        ]  # fmt: skip
+        lineage.tag([DeclaredTag("raw.mail", "pii", True)])
+        assert reached_tags(lineage, "mart")["contact"] == ["gdpr", "pii"]
+        lineage.store.rebuild(lambda done, total: None)
+        assert reached_tags(lineage, "mart")["contact"] == ["gdpr", "pii"]
+        lineage.tag([DeclaredPropagation("gdpr", False)])
+        assert reached_tags(lineage, "mart")["contact"] == ["pii"]
+        with pytest.raises(InvalidRequestError, match="always propagates"):
+            lineage.tag([DeclaredPropagation("pii", False)])
+        with pytest.raises(InvalidRequestError, match="is a job"):
+            lineage.govern.dataset_tags("job:etl:sum")
+
+
+def test_a_tag_that_propagates_keeps_its_registered_description(tmp_path: Path) -> None:
+    with told(tmp_path, CHAIN) as lineage:
+        lineage.registry.put_tag("gdpr", RecordFacet(description="Personal data."))
+        lineage.tag([DeclaredPropagation("gdpr", True)])
+        [entry] = [tag for tag in lineage.directory.tags() if tag.name == "gdpr"]
+        assert entry.description == "Personal data."
+        lineage.registry.put_tag("gdpr", RecordFacet(description="Changed."))
+        assert "gdpr" in lineage.govern.dataset_tags("mart").propagates
+
+
+def test_propagation_through_the_command_line_and_http(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, CHAIN)))
+    downriver("ingest", "events.jsonl", cwd=tmp_path)
+    (tmp_path / "tags.yml").write_text("propagates: [gdpr]\nraw.mail: [gdpr]\n")
+    done = downriver("tags", "apply", "tags.yml", cwd=tmp_path)
+    assert "+ gdpr  propagates\n2 of 2 tags changed\n" in done.stdout
+    assert downriver("tags", "apply", "tags.yml", cwd=tmp_path).stdout == "0 of 2 tags changed\n"
+    shown = downriver("tags", "columns", "mart", cwd=tmp_path).stdout
+    assert "mart.contact  gdpr (from raw.mail)\n" in shown
+    done = downriver("tags", "propagate", "gdpr", "--undo", cwd=tmp_path)
+    assert done.stdout == "- gdpr  no longer propagates\n1 of 1 tag changed\n"
+    done = downriver("tags", "columns", "mart", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["propagates"] == ["pii"]
+    with told(tmp_path / "http", CHAIN) as lineage, TestClient(build_app(lineage)) as client:
+        client.post("/v1/tags", json={"entity": "raw.mail", "tags": ["gdpr"]})
+        answer = client.post("/v1/tags/propagation", json={"tags": ["gdpr"]})
+        assert answer.json()["propagation"] == [{"tag": "gdpr", "propagates": True}]
+        found = client.get("/v1/tags/columns", params={"dataset": "mart"}).json()
+        reached = [tag["tag"] for column in found["columns"] for tag in column["reached"]]
+        assert (reached, found["complete"]) == (["gdpr"], True)
+        assert client.post("/v1/tags/propagation", json={}).status_code == 400
+        assert client.get("/v1/tags/columns", params={"dataset": "x"}).status_code == 404

@@ -64,6 +64,7 @@ SAMPLES: dict[str, Any] = {
     "/v1/fix": {"entity_id": "orders", "files": {"a.sql": "select a from orders"}},
     "/v1/preview": {"ddl": "drop table orders", "dialect": "postgres"},
     "/v1/tags": {"entity": "orders", "tags": ["pii"], "remove": ["gold"]},
+    "/v1/tags/propagation": {"tags": ["gdpr"], "remove": ["gold"]},
     "/v1/inventory": {"tables": ["orders", "returns"], "source": "a list"},
     "/v1/forget": {"entity": "raw", "reason": "wrong", "dry_run": True},
     "/v1/evidence": {"dataset": "orders", "as_of": "2026-01-01T00:00:00Z"},

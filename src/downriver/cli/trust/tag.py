@@ -22,6 +22,7 @@ from downriver.errors import InvalidRequestError
 from downriver.govern.tag_file import (
     DeclaredDescription,
     DeclaredOwners,
+    DeclaredPropagation,
     DeclaredTag,
     parse_tag,
     read_tag_file,
@@ -121,6 +122,23 @@ def apply(
     _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
 
+def declare(
+    tags: Annotated[
+        list[str], typer.Argument(metavar="TAG", help="Tags such as gdpr or class=secret.")
+    ],
+    undo: Annotated[bool, typer.Option("--undo", help="The tags no longer propagate.")] = False,
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Let tags propagate along column lineage, as pii does: `tags columns` shows where they arrive.
+
+    A tag follows a value that is copied or transformed. Aggregation and masking stop it.
+    """
+    declared = [DeclaredPropagation(parse_tag(tag), not undo) for tag in tags]
+    _change(declared, dry_run=dry_run, full_names=False, store=store, json=json)
+
+
 def _require_any(declared: Sequence[Declaration], verb: str) -> None:
     if not declared:
         raise InvalidRequestError("TAG", f"nothing to {verb}: name a tag or an option")
@@ -155,7 +173,10 @@ def _change(
     for described in found.descriptions:
         text = described.after or "none"
         out.print(f"~ {names.label(described.entity)}  description: {escape(text)}")
+    for spread in found.propagation:
+        sign, verb = ("+", "propagates") if spread.propagates else ("-", "no longer propagates")
+        out.print(f"{sign} {escape(spread.tag)}  {verb}")
     verb = "would change" if dry_run else "changed"
-    only_tags = all(isinstance(one, DeclaredTag) for one in declared)
+    only_tags = all(isinstance(one, DeclaredTag | DeclaredPropagation) for one in declared)
     noun = "tag" if only_tags else "label"
     out.print(f"{found.changed} of {counted(found.declared, noun)} {verb}")

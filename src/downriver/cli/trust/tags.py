@@ -1,4 +1,4 @@
-"""`downriver tags reach` and `certified`."""
+"""`downriver tags reach`, `tags columns` and `certified`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from downriver.cli.output import (
     out,
     print_json,
 )
+from downriver.cli.trace import EntityArgument
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.model.governance import CertifiedPaths, TaggedColumn, TagReach
+    from downriver.model.governance import CertifiedPaths, DatasetTags, TaggedColumn, TagReach
 
 TagArgument = Annotated[
     str,
@@ -47,6 +48,39 @@ def reach(
         print_json(found)
     else:
         _show_tag(found, DisplayNames(_tag_ids(found), full=full_names))
+
+
+def columns(
+    dataset: EntityArgument,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the tags of a dataset and its columns, and which tags reach a column.
+
+    The tags that reach a column are pii and those of `downriver tags propagate`.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.govern.dataset_tags(dataset)
+    if json:
+        print_json(found)
+    else:
+        _show_columns_of(found, full_names=full_names)
+
+
+def _show_columns_of(found: DatasetTags, *, full_names: bool) -> None:
+    ids = [found.dataset, *(column.column for column in found.columns)]
+    ids += [reached.origin for column in found.columns for reached in column.reached]
+    names = DisplayNames(ids, full=full_names)
+    names.print_heading()
+    out.print(f"{names.label(found.dataset)}  {escape(', '.join(found.tags))}".rstrip())
+    for column in found.columns:
+        tags = [escape(tag) for tag in column.tags]
+        tags += [f"{escape(tag.tag)} (from {names[tag.origin]})" for tag in column.reached]
+        out.print(f"  {names[column.column]}  {', '.join(tags)}".rstrip())
+    if not found.complete:
+        spots = counted(len(found.blind_spots), "blind spot")
+        out.print(f"[yellow]incomplete:[/] {spots}; --json lists them")
 
 
 def _tag_ids(reach: TagReach) -> Iterator[str]:

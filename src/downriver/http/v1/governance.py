@@ -14,6 +14,7 @@ from downriver.govern.kpi_limits import render_badge, render_prometheus
 from downriver.govern.tag_file import (
     DeclaredDescription,
     DeclaredOwners,
+    DeclaredPropagation,
     DeclaredTag,
     parse_tag,
 )
@@ -28,6 +29,7 @@ from downriver.http.request import (
 )
 from downriver.model.governance import (
     CertifiedPaths,
+    DatasetTags,
     Diagnosis,
     Findings,
     Incident,
@@ -66,6 +68,14 @@ class TagRequest(msgspec.Struct, kw_only=True):
     remove: list[str] = msgspec.field(default_factory=list)
     owners: list[str] | None = None
     description: str | None = None
+    dry_run: bool = False
+
+
+class PropagationRequest(msgspec.Struct, kw_only=True):
+    """The tags that propagate along column lineage, and those that no longer do."""
+
+    tags: list[str] = msgspec.field(default_factory=list)
+    remove: list[str] = msgspec.field(default_factory=list)
     dry_run: bool = False
 
 
@@ -143,6 +153,23 @@ async def post_tags(request: Request) -> Response:
         raise InvalidRequestError("tags", "nothing to set or remove")
     tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
     return json_response(await run_in_threadpool(tag))
+
+
+async def post_propagation(request: Request) -> Response:
+    """Declare that tags propagate along column lineage: `{"tags": […], "remove": […]}`."""
+    asked = await read_struct(request, PropagationRequest)
+    declared = [DeclaredPropagation(parse_tag(tag), True) for tag in asked.tags]
+    declared += [DeclaredPropagation(parse_tag(tag), False) for tag in asked.remove]
+    if not declared:
+        raise InvalidRequestError("tags", "no tag")
+    tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
+    return json_response(await run_in_threadpool(tag))
+
+
+async def get_dataset_tags(request: Request) -> Response:
+    """Return the tags of a dataset and its columns, and those that reach a column: `?dataset=`."""
+    read = context_of(request).lineage.govern.dataset_tags
+    return json_response(await run_read(request, read, query_text(request, "dataset")))
 
 
 async def get_certified(request: Request) -> Response:
@@ -229,6 +256,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(TagReach, 400),
         query=("tag",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/tags/columns",
+        get_dataset_tags,
+        KeyRole.READER,
+        answers(DatasetTags, *NAMED),
+        query=("dataset",),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/tags/propagation",
+        post_propagation,
+        KeyRole.WRITER,
+        answers(TagChanges, 400, 413, 503),
+        body=PropagationRequest,
     ),
     Endpoint(
         "GET",

@@ -29,6 +29,13 @@ class DescriptionChange(msgspec.Struct, kw_only=True, frozen=True):
     after: str
 
 
+class PropagationChange(msgspec.Struct, kw_only=True, frozen=True):
+    """A tag that begins to propagate along column lineage, or stops."""
+
+    tag: str
+    propagates: bool
+
+
 class TagChanges(msgspec.Struct, kw_only=True):
     """The tags, owners and descriptions that change; without `done`, that would change.
 
@@ -38,6 +45,7 @@ class TagChanges(msgspec.Struct, kw_only=True):
     changes: list[TagChange]
     owners: list[OwnersChange]
     descriptions: list[DescriptionChange]
+    propagation: list[PropagationChange]
     changed: int
     declared: int
     done: bool

@@ -19,6 +19,7 @@ DOCUMENTATION = "documentation"
 OWNERSHIP = "ownership"
 TAGS = "tags"
 TAG_PREFIX = "downriver_tag_"
+PROPAGATION = "downriver_tagPropagation"  # of the record of a tag
 _TRUE = frozenset({"", "true", "yes", "1"})
 _FALSE = frozenset({"false", "no", "0"})
 
@@ -98,6 +99,20 @@ def render_tag_statement(tag: str, field: str = "", *, present: bool) -> msgspec
     """Return the facet that sets or removes a tag of a dataset, a column or a job."""
     content = {"tag": tag.lower(), "field": field, "present": present}
     return render_facet("DownriverTag", "1-0-0", **content)
+
+
+class _Propagation(msgspec.Struct):
+    propagates: bool = False
+
+
+def parse_propagation(body: bytes | None) -> bool:
+    """Return whether a tag was declared to propagate along column lineage."""
+    return body is not None and parse_facet(body, _Propagation).propagates
+
+
+def render_propagation(*, propagates: bool) -> msgspec.Raw:
+    """Return the facet that declares whether a tag propagates along column lineage."""
+    return render_facet("DownriverTagPropagation", "1-0-0", propagates=propagates)
 
 
 def merge_tag_statements(body: bytes | None, statements: Iterable[bytes]) -> bytes:

@@ -15,12 +15,16 @@ from downriver.govern.tag_file import (
     SINGLE_VALUES,
     DeclaredDescription,
     DeclaredOwners,
+    DeclaredPropagation,
     DeclaredTag,
 )
-from downriver.model.ids import ColumnId, JobId
+from downriver.govern.tags import propagating_tags
+from downriver.model.governance import PII_TAG
+from downriver.model.ids import TAG_RECORDS, ColumnId, DatasetId, JobId
 from downriver.model.trust.tag_changes import (
     DescriptionChange,
     OwnersChange,
+    PropagationChange,
     TagChange,
     TagChanges,
 )
@@ -28,12 +32,14 @@ from downriver.openlineage.events import dataset_event, job_event
 from downriver.openlineage.facets.description import (
     DOCUMENTATION,
     OWNERSHIP,
+    PROPAGATION,
     TAGS,
     parse_description,
     parse_owners,
     parse_tags,
     render_description,
     render_owners,
+    render_propagation,
     render_tag_statement,
     tag_facet_name,
 )
@@ -42,7 +48,7 @@ from downriver.service.catalog.registry import moment_after
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.govern.tag_file import Declaration
+    from downriver.govern.tag_file import Declaration, EntityDeclaration
     from downriver.graph import CatalogSnapshot, Entity
     from downriver.openlineage import Event
     from downriver.openlineage.facets.base import Facets
@@ -63,16 +69,24 @@ class TagApi:
         """
         with self._session.reading() as view:
             plan = _LabelPlan(view)
-            found = [(self._session.resolve(one.entity, view), one) for one in declared]
+            found = [
+                (self._session.resolve(one.entity, view), one)
+                for one in declared
+                if not isinstance(one, DeclaredPropagation)
+            ]
             _refuse_two_values(found)
             for entity, one in found:
                 plan.add(entity, one)
+            for each in declared:
+                if isinstance(each, DeclaredPropagation):
+                    plan.add_propagation(each)
         if done:
             self._session.ingest_many(list(plan.events.values()))
         return TagChanges(
             changes=list(plan.tags.values()),
             owners=list(plan.owners.values()),
             descriptions=list(plan.descriptions.values()),
+            propagation=list(plan.propagation.values()),
             changed=plan.changed,
             declared=len(declared),
             done=done,
@@ -87,10 +101,25 @@ class _LabelPlan:
         self.tags: dict[tuple[str, str], TagChange] = {}
         self.owners: dict[str, OwnersChange] = {}
         self.descriptions: dict[str, DescriptionChange] = {}
+        self.propagation: dict[str, PropagationChange] = {}
         self.events: dict[tuple[str, str], Event] = {}
         self.changed = 0
 
-    def add(self, entity: Entity, declared: Declaration) -> None:
+    def add_propagation(self, declared: DeclaredPropagation) -> None:
+        """Add the change if a tag begins or stops to propagate."""
+        tag, propagates = declared
+        if (tag in propagating_tags(self._view.reader)) == propagates:
+            return
+        if tag == PII_TAG:
+            raise InvalidRequestError(tag, "always propagates")
+        record = DatasetId(TAG_RECORDS, tag)
+        facets: Facets = {PROPAGATION: render_propagation(propagates=propagates)}
+        self.propagation[tag] = PropagationChange(tag=tag, propagates=propagates)
+        at = moment_after(self._view.reader, record)
+        self.events[str(record), PROPAGATION] = dataset_event(record, at, facets)
+        self.changed += 1
+
+    def add(self, entity: Entity, declared: EntityDeclaration) -> None:
         """Add what changes for one declaration."""
         before = len(self.events)
         match declared:
@@ -166,7 +195,7 @@ def _differences(declared: DeclaredTag, current: frozenset[str]) -> Iterator[tup
         yield tag, False
 
 
-def _refuse_two_values(found: Sequence[tuple[Entity, Declaration]]) -> None:
+def _refuse_two_values(found: Sequence[tuple[Entity, EntityDeclaration]]) -> None:
     values: dict[tuple[str, str], str] = {}
     for entity, declared in found:
         if not isinstance(declared, DeclaredTag) or not declared.present:
