@@ -79,6 +79,12 @@ SAMPLES: dict[str, Any] = {
     "/v1/audit/checkpoints": {},
     "/v1/audit/verification": signed_checkpoints(),
     "/v1/prune": {"older_than": "90d", "dry_run": True},
+    "/v1/redact": {"name": "jane.doe@acme.example", "dry_run": True},
+    "/v1/incidents": {"entity": "orders"},
+    "/v1/triggers/test": {
+        "entity": "orders",
+        "triggers": [{"name": "note", "downstream": {"names": ["*"]}, "command": ["true"]}],
+    },
     "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
     "/v1/ask": {"question": "what feeds orders?", "history": []},
     "/v1/keys": {"name": "etl", "role": "writer", "namespaces": ["db*"], "expires": "90d"},
