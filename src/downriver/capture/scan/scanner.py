@@ -31,6 +31,7 @@ from downriver.capture.scan.dbt import (
     is_property_file,
     project_of,
 )
+from downriver.capture.scan.feast_yaml import find_feast_project, has_features, read_features
 from downriver.capture.scan.languages import find_unread_languages
 from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.scan.python import (
@@ -168,7 +169,7 @@ class _Scan:
         qualified = {name: table for name, table in dataform.names.items() if "." in name}
         self._relations.update({name.casefold(): table for name, table in qualified.items()})
         self._dataform = DataformFiles(names.namespace, self._dataset_for, dataform)
-        self._feast = self._feast_project(files)
+        self._feast = find_feast_project(repository, files)
         self._files = frozenset(files)
         self._python = PythonFiles()
         self._find_module = cache(partial(find_module, self._files))
@@ -251,17 +252,6 @@ class _Scan:
     def _dbt_kind(self, path: str) -> tuple[DbtProject | None, str | None]:
         project = project_of(path, self._projects)
         return project, project.kind_of(path) if project is not None else None
-
-    def _feast_project(self, files: list[str]) -> str:
-        for path in files:
-            if PurePosixPath(path).name == "feature_store.yaml" and self._repository is not None:
-                try:
-                    content = load_yaml(self._repository.read(path) or "")
-                except YamlError:
-                    continue
-                if isinstance(content, dict) and isinstance(content.get("project"), str):
-                    return str(content["project"])
-        return "feast"
 
     # One file
 
@@ -407,6 +397,10 @@ class _Scan:
         if is_external_models(path) and project is None:
             result.notes += self._sqlmesh.read_external_models(text)
             return
+        if project is None and has_features(text):
+            result.jobs += read_features(
+                path, text, self._feast, self._names.namespace, self._dataset_for
+            )
         is_settings = PurePosixPath(path).name in ("dbt_project.yml", "feature_store.yaml")
         if not is_settings and (project is None or kind is None):
             return  # YAML of other tools
