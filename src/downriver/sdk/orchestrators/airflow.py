@@ -119,7 +119,8 @@ def _run_of_provider(instance: Any) -> str:
         return ""
     try:
         return str(lineage_run_id(instance))
-    except (AttributeError, TypeError, ValueError):  # another version of the provider
+    except (AttributeError, LookupError, NameError, TypeError, ValueError):
+        # Another version of the provider. With Airflow 3, some leave a variable unbound.
         return ""
 
 
