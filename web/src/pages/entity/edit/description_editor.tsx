@@ -1,8 +1,9 @@
-import { useRef, useState, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { useChange, useMay } from "../../../api/queries";
 import type { EntityView } from "../../../api/types";
 import { Owners } from "../../../design/page";
 import { Button } from "../../../design/parts";
+import { useReturnFocus } from "./return_focus";
 import { documentation, ownership, sendStatement, type Facets } from "./statements";
 import styles from "./edit.module.css";
 
@@ -27,11 +28,11 @@ function EditableText(props: { entity: EntityView; label: string; value: string;
   const { entity, label, value } = props;
   const mayWrite = useMay("writer");
   const [text, setText] = useState<string | null>(null);
-  const opener = useRef<HTMLButtonElement>(null);
+  const [opener, returnFocus] = useReturnFocus();
   const change = useChange((written: string) => sendStatement(entity, props.facets(written)));
   const close = () => {
     setText(null);
-    requestAnimationFrame(() => opener.current?.focus());
+    returnFocus();
   };
   if (text === null) {
     return (

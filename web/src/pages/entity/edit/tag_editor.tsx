@@ -1,10 +1,11 @@
-import { useRef, useState } from "react";
+import { useState } from "react";
 import { post } from "../../../api/client";
 import { useChange, useGet, useMay } from "../../../api/queries";
 import type { SearchPage, TagChanges } from "../../../api/types";
 import { Icon } from "../../../design/icons";
 import { TagBadge } from "../../../design/page";
 import { Button } from "../../../design/parts";
+import { useReturnFocus } from "./return_focus";
 import styles from "./edit.module.css";
 
 interface Change {
@@ -17,14 +18,14 @@ export function TagEditor({ entity, name, tags }: { entity: string; name: string
   const mayWrite = useMay("writer");
   const [adding, setAdding] = useState(false);
   const [done, setDone] = useState("");
-  const addButton = useRef<HTMLButtonElement>(null);
+  const [addButton, returnFocus] = useReturnFocus();
   const change = useChange((wanted: Change) => post<TagChanges>("/v1/tags", { entity, ...wanted }));
   const state = (wanted: Change, words: string) =>
     change.mutate(wanted, {
       onSuccess: () => {
         setAdding(false);
         setDone(words);
-        requestAnimationFrame(() => addButton.current?.focus());
+        returnFocus();
       },
     });
   return (
