@@ -177,7 +177,7 @@ def test_an_altered_log_is_not_backed_up(place: Callable[[str], str], tmp_path: 
     with Lineage.open(store) as lineage:
         fill(lineage, 20)
     with sqlite3.connect(f"{store}/lineage.db") as connection:
-        connection.execute("DROP TRIGGER log_keeps_its_chain")
+        connection.execute("DROP TRIGGER log_is_append_only_update")
         connection.execute("UPDATE log SET received_at = received_at + 1 WHERE seq = 7")
     connection.close()
     with Lineage.open(store) as lineage, pytest.raises(StoreError, match="entry 7"):

@@ -685,7 +685,7 @@ def connected(location: str) -> closing:
 
 def tamper(location: str, *statements: str) -> None:
     """Do to the database what no store would."""
-    triggers = ("log_is_append_only_update", "log_is_append_only_delete", "log_keeps_its_chain")
+    triggers = ("log_is_append_only_update", "log_is_append_only_delete")
     unguarded = [f"DROP TRIGGER IF EXISTS {trigger}" for trigger in triggers]
     if location.startswith("postgresql://"):
         unguarded = ["ALTER TABLE log DISABLE TRIGGER ALL"]

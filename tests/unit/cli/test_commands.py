@@ -233,7 +233,7 @@ def test_audit_names_the_altered_entry(tmp_path: Path) -> None:
     assert intact.returncode == 0
     head = intact.stdout.split("head ")[1].strip()
     with sqlite3.connect(tmp_path / ".downriver" / "lineage.db") as database:
-        database.execute("DROP TRIGGER log_keeps_its_chain")
+        database.execute("DROP TRIGGER log_is_append_only_update")
         database.execute("UPDATE log SET received_at = received_at + 1 WHERE seq = 2")
     database.close()
     altered = downriver("audit", "verify", cwd=tmp_path)

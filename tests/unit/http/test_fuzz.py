@@ -45,6 +45,29 @@ CONTRACT = {
 SAMPLES: dict[str, Any] = {
     "/api/v1/lineage": run_event("clean", ["raw"], ["orders"]),
     "/api/v1/lineage/batch": [run_event("clean", ["raw"], ["orders"])],
+    "/api/atlas/v2/entity/bulk": {
+        "entities": [
+            {"typeName": "hive_table", "attributes": {"qualifiedName": "shop.orders@cl1"}},
+            {
+                "typeName": "Process",
+                "attributes": {
+                    "qualifiedName": "load@cl1",
+                    "inputs": [
+                        {
+                            "typeName": "hive_table",
+                            "uniqueAttributes": {"qualifiedName": "shop.raw@cl1"},
+                        }
+                    ],
+                    "outputs": [
+                        {
+                            "typeName": "hive_table",
+                            "uniqueAttributes": {"qualifiedName": "shop.orders@cl1"},
+                        }
+                    ],
+                },
+            },
+        ]
+    },
     "/v1/lineage/trace": {
         "asset_type": "table",
         "name": "mart",

@@ -30,7 +30,7 @@ def parse_entities(text: str | bytes, name: str) -> AtlasEntities:
     """Return the entities of a document with at least one entity."""
     try:
         content = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise InvalidRequestError("FILE", f"{name}: not JSON: {exc}") from exc
     entities = AtlasEntities(content)
     if not entities.listed:
