@@ -90,7 +90,7 @@ def test_model_versions_of_a_dataset_version_are_answered(
     shown = downriver(
         "versions", "customers.csv", "--version", "v3", "--store", store, cwd=tmp_path
     )
-    assert f"model:{model} version 2 (champion)" in shown.stdout
+    assert f" job → {model} version 2 (champion)" in shown.stdout
     assert "version 1" not in shown.stdout
 
 
