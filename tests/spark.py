@@ -1,4 +1,4 @@
-"""A local Spark of our own: one driver, two tasks at a time, everything it writes in one folder."""
+"""A local Spark: one driver, two concurrent tasks, and one folder for all of its files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class SparkUnavailableError(Exception):
-    """There is no PySpark, or no Java to run it."""
+    """PySpark or Java is not installed."""
 
 
 @contextmanager
 def running_spark(
     folder: Path, settings: Mapping[str, str] | None = None, *, hive: bool = False
 ) -> Iterator[Any]:
-    """Run Spark in `folder` and give its session."""
+    """Run Spark in `folder` and yield its session."""
     check_java()
     try:
         from pyspark.sql import SparkSession
@@ -41,18 +41,35 @@ def running_spark(
 
 
 @contextmanager
+def running_connect(folder: Path) -> Iterator[Any]:
+    """Run a server of Spark Connect in `folder` and yield the session of a client."""
+    check_java()
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.remote("local[2]").appName("golden")
+    for key, value in _settings(folder).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
 def another_session(spark: Any) -> Iterator[Any]:
-    """Give a session of its own on the same Spark, and leave things as they were."""
+    """Yield a new session on the same Spark, and restore the previous session at the end."""
     from pyspark.sql.session import _monkey_patch_RDD
 
     try:
         yield spark.newSession()
     finally:
-        _monkey_patch_RDD(spark)  # the latest session made is what RDD.toDF belongs to
+        _monkey_patch_RDD(spark)  # RDD.toDF uses the newest session
 
 
 def check_java() -> None:
-    """Say what to do when there is no Java."""
+    """Raise an error with instructions if there is no Java."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):

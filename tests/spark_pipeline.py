@@ -1,4 +1,4 @@
-"""A small Spark pipeline, run as a user runs it, and the sources of the columns that it writes."""
+"""A small Spark pipeline, started as a user does, and the sources of its output columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from downriver.service import Lineage
 
 PIPELINE = Path(__file__).parent / "e2e" / "spark" / "orders.py"
-RANKED = "warehouse:default.ranked"  # a table goes by its name, not its path
+RANKED = "warehouse:default.ranked"  # a table is identified by its name, not its path
 SPARK_SUBMIT = [
     *("spark-submit", "--master", "local[2]"),
     *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"),
@@ -24,7 +24,7 @@ COLUMN_SOURCES = {
     "by_region.revenue": {"orders:amount"},
     "by_region.buyers": {"orders:customer_id"},
     "ranked.amount": {"orders:amount"},
-    "ranked.nth": set(),  # decided by columns, made of none
+    "ranked.nth": set(),  # columns decide these values, but are not part of them
     "ranked.size": {"orders:status"},
     "latest.customer_id": {f"{RANKED}:customer_id", "customers:id"},
     "latest.twice": {f"{RANKED}:amount"},
@@ -35,7 +35,7 @@ COLUMN_SOURCES = {
 def submit(
     folder: Path, *options: str, arguments: Sequence[str] = (), **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the pipeline as a user would, in `folder`."""
+    """Run the pipeline in `folder` as a user does."""
     command = [*SPARK_SUBMIT, *options, str(PIPELINE), str(folder), *arguments]
     if not options:
         command = [sys.executable, "-m", "downriver", "run", "--", *command]
@@ -57,6 +57,6 @@ def submit(
 
 
 def direct_sources(lineage: Lineage, column: str) -> set[str]:
-    """Return the columns that the values of a column come from, without their folders."""
+    """Return the source columns of the values of a column, without their folders."""
     answer = lineage.trace(column, "upstream", depth=1)
     return {edge.source.rpartition("/")[2] for edge in answer.edges if edge.type == "DIRECT"}

@@ -1,4 +1,4 @@
-"""Reads a finished query from the JVM: its plan, its sources and sink, and the rows it counted."""
+"""Reads a finished query from the JVM: its plan, its sources and sink, and its row counts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ActionReader:
         return actions
 
     def _command(self, execution: Execution, plan: Java) -> WriteCommand:
-        """Return what an execution writes, and the plan of its rows."""
+        """Return the write of an execution, and the plan of its rows."""
         if execution.is_command:
             return find_write(plan, execution.plan, self._locator)
         return WriteCommand(None, plan)
@@ -116,7 +116,7 @@ class ActionReader:
             self._read_parts(action, query, reads)
             return
         stored = action.sink is not None and action.sink.location.table is not None
-        # Only the analysed plan shows the casts to the column types of a table.
+        # Only the analysed plan contains the casts to the column types of a table.
         may_be_optimized = ran is not None and not stored
         text = self._text.plan(
             query,

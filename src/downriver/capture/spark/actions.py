@@ -18,7 +18,7 @@ class DatasetLocation(msgspec.Struct, frozen=True):
 
 
 class PlanLeaf(msgspec.Struct):
-    """What a leaf of a plan reads. `first_id` is the id of its first column in the plan.
+    """The datasets that a leaf of a plan reads. `first_id` is the id of its first column.
 
     A JDBC leaf that reads by a query has the query's text and its database. An RDD leaf has the
     RDD's number and the columns that the RDDs before it scanned.
@@ -32,7 +32,7 @@ class PlanLeaf(msgspec.Struct):
     columns: list[int] = []
     rdd: int | None = None
     scanned: dict[DatasetLocation, list[str]] = {}
-    rewriting: bool = False  # read by Spark or Delta for themselves, not for the user
+    rewriting: bool = False  # read by Spark or Delta internally, not by the user's query
 
 
 class Sink(msgspec.Struct):
@@ -60,7 +60,7 @@ class PlanDetails(msgspec.Struct, frozen=True):
     """Details that the JSON of a plan leaves out.
 
     `expanded`: the rows of each Expand, as expressions in JSON, by the id of its first column.
-    `own_casts`: the ids of columns that Spark casts without the user asking for it.
+    `own_casts`: the ids of columns that Spark casts although the query has no cast.
     """
 
     expanded: dict[int, list[list[str]]] = {}
@@ -87,7 +87,7 @@ class SparkAction(msgspec.Struct):
     unread: str = ""  # why the plan could not be read
     without_columns: bool = False  # rows are copied without a plan, so no columns are known
     tables: str = ""  # the namespace of the names of tables and views
-    unknown_write: str = ""  # what writes, when it is not known where it writes to
+    unknown_write: str = ""  # name of the writer, if its target is not known
 
     @property
     def writes(self) -> bool:

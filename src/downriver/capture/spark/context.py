@@ -1,4 +1,4 @@
-"""The job and run that a session reports under, and its parent run."""
+"""The job and run of a session, and its parent run."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def read_context(
 def _read_parent(
     conf: Callable[[str], str], environ: Mapping[str, str]
 ) -> tuple[RunId | None, RunId | None]:
-    found = _from_conf(conf, "parent")
-    if found is not None:
-        return found, _from_conf(conf, "rootParent")
+    run_id = _from_conf(conf, "parent")
+    if run_id is not None:
+        return run_id, _from_conf(conf, "rootParent")
     given = _from_json(environ.get("OPENLINEAGE_CONTEXT", ""))
     if given[0] is not None:
         return given

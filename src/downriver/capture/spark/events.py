@@ -206,15 +206,15 @@ def _inputs(action: SparkAction, lineage: PlanLineage) -> list[WireDataset]:
 
 def _counted(action: SparkAction) -> dict[DatasetLocation, IoStatistics]:
     """Return the counts read from each dataset; scans of one dataset are added up."""
-    found: dict[DatasetLocation, IoStatistics] = {}
+    io_statistics: dict[DatasetLocation, IoStatistics] = {}
     for leaf in action.leaves:
         counted = action.read.get(leaf.first_id)
         if counted is None or len(leaf.locations) != 1:
             continue
         location = leaf.locations[0]
-        before = found.get(location)
-        found[location] = counted if before is None else _sum(before, counted)
-    return found
+        before = io_statistics.get(location)
+        io_statistics[location] = counted if before is None else _sum(before, counted)
+    return io_statistics
 
 
 def _sum(first: IoStatistics, second: IoStatistics) -> IoStatistics:

@@ -10,6 +10,7 @@ from downriver.capture.spark.plan_text import compile_class
 if TYPE_CHECKING:
     from downriver.capture.spark.java import Java
 
+STOP = "stop"  # reported when the JVM has ended
 _BREAK = "\x01"
 _CLASS = "ExecutionQueue"
 _STREAM = "IncrementalExecution"
@@ -46,7 +47,7 @@ class Execution(NamedTuple):
 
     @property
     def is_stream_batch(self) -> bool:
-        """Whether this is a batch of a stream: user code that runs in it is not a part of it."""
+        """Whether this is a batch of a stream. User code that runs in a batch is not part of it."""
         return self.kind.endswith(_STREAM)
 
 
@@ -60,7 +61,12 @@ class ExecutionListener:
 
     def next(self) -> Execution | str:
         """Wait for the next execution, or for the next text that was added by `mark`."""
-        line = str(self._queue.next())
+        from py4j.protocol import Py4JError
+
+        try:
+            line = str(self._queue.next())
+        except (Py4JError, OSError):
+            return STOP
         if _BREAK not in line:
             return line
         (
@@ -85,7 +91,7 @@ class ExecutionListener:
         self._queue.mark(text)
 
     def take(self, execution: Execution) -> tuple[Java, Java | None]:
-        """Return the QueryExecution and its error; the JVM keeps them no longer."""
+        """Return the QueryExecution and its error, and release both in the JVM."""
         error = self._queue.error(execution.id) if execution.has_failed else None
         return self._queue.take(execution.id), error
 

@@ -1,4 +1,4 @@
-"""A tracker without effect, for a session that cannot be captured, so that no job fails."""
+"""A tracker without effect. It is used when a session cannot be captured, so that the job runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UncapturedSession:
-    """Has the methods of a tracked session, and captures nothing. `reason` is the cause."""
+    """A session that captures nothing, with the methods of a tracked session."""
 
     is_open = False
 

@@ -1,4 +1,4 @@
-"""Helpers to read JVM objects through py4j. Every call is a round trip, so they make few."""
+"""Helpers to read JVM objects through py4j, with few calls: every call is a round trip."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ def column_ids(attributes: Java) -> list[int]:
 
 def ids_in(attributes: Sequence[str]) -> list[int]:
     """Return the ids of columns that are written as `name#id`."""
-    return [int(found[-1]) for text in attributes if (found := _ID.findall(text))]
+    return [int(ids[-1]) for text in attributes if (ids := _ID.findall(text))]

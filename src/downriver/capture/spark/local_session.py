@@ -77,11 +77,11 @@ def spark_environment(spark_version: str, folder: Path) -> dict[str, str]:
 
 def find_java(spark_version: str) -> Path:
     """Return the first `java` on this machine that suits this version of Spark."""
-    wanted = suitable_versions(spark_version)
+    versions = suitable_versions(spark_version)
     for java in _candidates():
-        if java_version(java) in wanted:
+        if java_version(java) in versions:
             return java
-    *others, last = [str(version) for version in wanted]
+    *others, last = [str(version) for version in versions]
     raise MissingDependencyError(f"Java {', '.join(others)} or {last}", "spark")
 
 
@@ -98,8 +98,8 @@ def java_version(java: Path) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(asked.stderr)
-    return int(found[1]) if found else None
+    match = _VERSION.search(asked.stderr)
+    return int(match[1]) if match else None
 
 
 def _candidates() -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What capture reads of every query, each in one round trip into the JVM."""
+"""The texts that capture reads of every query, each in one round trip to the JVM."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _CLASS = "PlanText"
 _UNLIMITED = 2**31 - 1
 # The parts of `plan`. Only JSON has no control characters: the tree has the literals of the query,
 # and Hive's delimiters are the same characters as ours.
-_PLAN = re.compile(
-    r"([^\x02]*)\x02(.*?)\x02((?:\{[^\x02]*\})?)\x02((?:\[[^\x02]*\])?)\x02([^\x02]*)\x02(.*)\x02(\w*)",
-    re.DOTALL,
+_JSON_PARTS = re.compile(
+    r"\x02((?:\{[^\x02]*\})?)(?=\x02((?:\[[^\x02]*\])?)\x02([^\x02]*)\x02)", re.DOTALL
 )
 _METRIC = re.compile(r"\b(\w+) -> SQLMetric\((?:(?!SQLMetric\().)*?value: (-?\d+)\)")
 
@@ -71,32 +70,34 @@ class PlanTextReader:
     ) -> PlanText:
         """Return a plan; `merged`: with as few projections as possible.
 
-        Of a plan with `widest` columns or more, only the columns.
+        A plan with `widest` columns or more contains only its columns.
         """
         text = str(self._java.plan(query, merged, largest, widest or _UNLIMITED))
-        parts = _PLAN.fullmatch(text)
-        if parts is None:
+        output, separator, rest = text.partition(_PART)
+        parts = _JSON_PARTS.search(rest)
+        if not separator or parts is None:
             raise ValueError("the text of a plan has other parts than expected")
-        output, tree, schema, json, error, leaves, no_subqueries = parts.groups()
-        found = [leaf.partition(" ") for leaf in leaves.split(_BREAK) if leaf]
+        tree, (schema, json, error) = rest[: parts.start()], parts.groups()
+        leaves, _, no_subqueries = rest[parts.end(3) + 1 :].rpartition(_PART)
+        plan_leaves = [leaf.partition(" ") for leaf in leaves.split(_BREAK) if leaf]
         return PlanText(
             columns=ids_in(output.split(_BREAK)),
             tree=tree,
             schema=schema,
             json=json,
             error=error.partition("\n")[0],
-            leaves=[LeafText(name.rpartition(".")[2], text) for name, _, text in found],
+            leaves=[LeafText(name.rpartition(".")[2], text) for name, _, text in plan_leaves],
             has_subqueries=no_subqueries != "true",
         )
 
     def file_write(self, command: Java) -> FileWrite:
-        """Return what a command that writes files writes."""
+        """Return the target and columns of a command that writes files."""
         has_table, path, form, mode, columns = str(self._java.files(command)).split(_PART)
         names = columns.split(_BREAK) if columns else []
         return FileWrite(has_table == "true", path, form.rpartition(".")[2], mode, names)
 
     def counts(self, executed: Java) -> tuple[IoStatistics, dict[int, IoStatistics]]:
-        """Return what a command wrote, and what each scan read, by the ids of its columns."""
+        """Return the counts of a command's write, and of each scan, by the ids of its columns."""
         own, *scans = str(self._java.counts(executed)).split(_PART)
         read: dict[int, IoStatistics] = {}
         for output, metrics in zip(scans[::2], scans[1::2], strict=True):

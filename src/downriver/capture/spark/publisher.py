@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -13,11 +15,10 @@ from downriver.capture.emit import guarded
 from downriver.capture.frame_origins import ROWS, Origins
 from downriver.capture.spark.action_reader import INTERNAL, ActionReader
 from downriver.capture.spark.events import render_action, render_application
-from downriver.capture.spark.executions import Execution
+from downriver.capture.spark.executions import STOP, Execution
 from downriver.capture.spark.io.paths import short_name
 from downriver.capture.spark.plan.known_origins import KnownOrigins
 from downriver.capture.spark.plan.lineage import column_key, read_lineage
-from downriver.capture.spark.summary import CaptureSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from downriver.capture.spark.actions import SparkAction
     from downriver.capture.spark.context import RunContext
     from downriver.capture.spark.events import SparkEngine
-    from downriver.capture.spark.executions import ExecutionListener
     from downriver.capture.spark.java import Java
     from downriver.capture.spark.plan.lineage import PlanLineage
     from downriver.model.ids import DatasetId
@@ -37,8 +37,21 @@ if TYPE_CHECKING:
     FindRows = Callable[[int], Origins | None]
     FoldAction = Callable[[SparkAction], SparkAction | None]
 
+
+class ExecutionSource(Protocol):
+    """The source of an application's executions, in the order in which they end."""
+
+    def next(self) -> Execution | str:
+        """Wait for the next execution, or for the next text that was added by `mark`."""
+
+    def mark(self, text: str) -> None:
+        """Add a text after all executions that were reported."""
+
+    def take(self, execution: Execution) -> tuple[Java, Java | None]:
+        """Return the query of an execution, and its error."""
+
+
 _CHECKPOINTS = frozenset({"checkpoint", "localCheckpoint"})
-_STOP = "stop"
 
 
 class Checkpoints:
@@ -64,6 +77,36 @@ class Checkpoints:
         return self._origins.get(first_id)
 
 
+class CaptureSummary:
+    """Counts the actions of an application, and their blind spots by kind."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.reads = 0
+        self.blind_spots: Counter[str] = Counter()
+
+    def add(self, action: SparkAction, lineage: PlanLineage) -> None:
+        """Count an action."""
+        if action.writes:
+            self.writes += 1
+        else:
+            self.reads += 1
+        self.blind_spots.update(spot.kind for spot in lineage.spots)
+
+    def render(self, job: str) -> str:
+        """Return one line: the captured actions, the blind spots, and a command that shows them."""
+        spots = ", ".join(f"{kind} {count}" for kind, count in sorted(self.blind_spots.items()))
+        return (
+            f"downriver: {_count(self.writes, 'write')} and {_count(self.reads, 'read')} of "
+            f"'{job}' captured; {spots or 'no blind spots'}; "
+            f"see `downriver trace job:{job}`"
+        )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class ActionPublisher:
     """Turns the executions of an application into events, in order, on a separate thread."""
 
@@ -72,7 +115,7 @@ class ActionPublisher:
         context: RunContext,
         engine: SparkEngine,
         emitter: Emitter,
-        listener: ExecutionListener,
+        listener: ExecutionSource,
         make_reader: MakeReader,
     ) -> None:
         self.context = context
@@ -124,26 +167,26 @@ class ActionPublisher:
         return done.wait(timeout)
 
     def later(self, task: Callable[[], None]) -> None:
-        """Run a task on the thread of capture, after what Spark has reported until now."""
+        """Run a task on the thread of capture, after all executions reported so far."""
         mark = f"task {next(self._mark_numbers)}"
         self._tasks[mark] = task
         self._listener.mark(mark)
 
     def stop(self, timeout: float) -> None:
-        """Read what Spark has reported, then end the thread."""
+        """Read all reported executions, then end the thread."""
         if self._thread.is_alive():
-            self._listener.mark(_STOP)
+            self._listener.mark(STOP)
             self._thread.join(timeout)
 
     def follow(self, known: KnownOrigins, fold: FoldAction) -> None:
-        """Use origins that no plan shows. `fold` returns an action as it is published, or None."""
+        """Use origins that no plan contains. `fold` returns the action to publish, or None."""
         self.known = known._replace(rows=self._checkpoints_or(known.rows))
         self._fold = fold
 
     def _checkpoints_or(self, rows: FindRows) -> FindRows:
         def origins_of(first_id: int) -> Origins | None:
-            found = rows(first_id)
-            return self._checkpoints.origins_of(first_id) if found is None else found
+            origins = rows(first_id)
+            return self._checkpoints.origins_of(first_id) if origins is None else origins
 
         return origins_of
 
@@ -153,16 +196,11 @@ class ActionPublisher:
             self._emitter.emit(render_application(context, self.engine, state, now, error))
 
     def _run(self) -> None:
-        from py4j.protocol import Py4JError
-
         while True:
-            try:
-                item = self._listener.next()
-            except (Py4JError, OSError):  # the JVM has ended
-                item = _STOP
+            item = self._listener.next()
             if isinstance(item, Execution):
                 self._take(item)
-            elif item == _STOP:
+            elif item == STOP:
                 break
             else:
                 self._do(self._tasks.pop(item))
@@ -176,7 +214,7 @@ class ActionPublisher:
             task()
 
     def _take(self, execution: Execution) -> None:
-        """Read an execution; publish it with its parts when it is the root of them."""
+        """Read an execution. If it is a root, publish it with its parts."""
         parts = self._parts.setdefault(execution.root, [])
         if execution.session:
             is_read = False
@@ -199,11 +237,11 @@ class ActionPublisher:
             reader = self._readers[execution.session] = self._make_reader(query.sparkSession())
         before = [action for action, _ in parts]
         if execution.is_root and execution.is_command:
-            # Queries that a command runs for itself are not actions of the user.
+            # Queries that a command runs internally are not actions of the user.
             parts[:] = [part for part in parts if part[0].writes]
         for action in reader.read(execution, query, error, before=before):
             if execution.is_learning and not action.writes:
-                continue  # an algorithm reads what its model is fitted on
+                continue  # an algorithm reads the training data of its model
             for at in reversed(range(len(parts))):
                 inner, context = parts[at]
                 if action.wraps(inner):
@@ -212,9 +250,11 @@ class ActionPublisher:
             else:
                 parts.append((action, self.context))
 
-    def publish(self, action: SparkAction, *, is_folded: bool = False) -> None:
+    def publish(
+        self, action: SparkAction, *, is_folded: bool = False, context: RunContext | None = None
+    ) -> None:
         """Emit the events of an action that Spark did not report."""
-        self._publish([(action, self.context)], is_folded=is_folded)
+        self._publish([(action, context or self.context)], is_folded=is_folded)
 
     def _publish(self, parts: list[Part], *, is_folded: bool = False) -> None:
         for given, context in parts:
@@ -223,7 +263,7 @@ class ActionPublisher:
             with guarded("reading a Spark plan"):
                 events = self._render(given, context, is_folded=is_folded)
                 is_read = True
-            if not is_read:  # without the plan, what it read and wrote is still known
+            if not is_read:  # without the plan, the sources and the sink are still known
                 with guarded("reporting a Spark plan that could not be read"):
                     unread = msgspec.structs.replace(
                         given, plan="", unread="the plan could not be read: see the log of the job"
@@ -237,7 +277,7 @@ class ActionPublisher:
     ) -> Sequence[Event]:
         action = given if is_folded else self._fold(given)
         if action is None:
-            return ()  # a part of something that is published as one
+            return ()  # a part of an action that is published as one
         lineage = read_lineage(action, self.known)
         self._checkpoints.add(action, lineage)
         if not (action.writes or lineage.inputs or action.unread):
@@ -245,6 +285,26 @@ class ActionPublisher:
         self.summary.add(action, lineage)
         part = context.within(self.names.of(action))
         return render_action(action, lineage, part, self.engine)
+
+
+@contextmanager
+def in_block(capture: ActionPublisher, job: str, drain: Callable[[], None]) -> Iterator[None]:
+    """Capture the queries inside this block under a separate job."""
+    drain()
+    outer = capture.context
+    inner = outer.named(job)
+    capture.begin(inner)
+    capture.context = inner
+    error = ""
+    try:
+        yield
+    except BaseException as exc:
+        error = f"{type(exc).__name__}: {exc}"
+        raise
+    finally:
+        drain()
+        capture.context = outer
+        capture.end(inner, error)
 
 
 def _unread_actions(execution: Execution) -> Iterator[SparkAction]:
@@ -257,7 +317,7 @@ def _unread_actions(execution: Execution) -> Iterator[SparkAction]:
 
 
 class JobNames:
-    """The names of an application's actions: each is one dataset's, and the same on every run."""
+    """The names of an application's actions. Each is made from one dataset, equal in every run."""
 
     def __init__(self) -> None:
         self._datasets: dict[str, DatasetId] = {}

@@ -18,7 +18,7 @@ from downriver.capture.spark.events import SparkEngine
 from downriver.capture.spark.executions import ExecutionListener
 from downriver.capture.spark.ml import ModelRegistration
 from downriver.capture.spark.plan.known_origins import KnownOrigins
-from downriver.capture.spark.publisher import ActionPublisher
+from downriver.capture.spark.publisher import ActionPublisher, in_block
 from downriver.capture.spark.streaming import ApplicationStreams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
@@ -42,7 +42,7 @@ class TrackedSession:
         session = _java_session(spark)
         context = spark.sparkContext
         self.spark = spark
-        self.on_end: Callable[[str], None] | None = None  # gets a line about what was captured
+        self.on_end: Callable[[str], None] | None = None  # receives a summary line
         self._context = context
         reader = self._reader(session)  # first: if it fails, no listener keeps queries in the JVM
         self._listener = ExecutionListener(context)
@@ -64,7 +64,7 @@ class TrackedSession:
         self._driver = DriverFollower(context, reader, frames, self.capture)
         self._learning = ModelRegistration(frames, self.capture)
         self._streams = ApplicationStreams(spark, reader, self.capture)
-        self.capture.follow(self._known(), self._driver.models.fold)
+        self.capture.follow(self._known_origins(), self._driver.models.fold)
         self.capture.start()
         self._open = True
         self._stop = context.stop
@@ -80,21 +80,8 @@ class TrackedSession:
     @contextmanager
     def block(self, job: str) -> Iterator[None]:
         """Capture the queries inside this block under a separate job."""
-        self._drain()
-        outer = self.capture.context
-        inner = outer.named(job)
-        self.capture.begin(inner)
-        self.capture.context = inner
-        error = ""
-        try:
+        with in_block(self.capture, job, self._drain):
             yield
-        except BaseException as exc:
-            error = _text(exc)
-            raise
-        finally:
-            self._drain()
-            self.capture.context = outer
-            self.capture.end(inner, error)
 
     def model(
         self,
@@ -108,9 +95,9 @@ class TrackedSession:
     ) -> TrackedModel:
         """Register a model that was fitted on frames from this session.
 
-        `features` is the frame it was fitted on, or a list of names. `target` is the column it
-        predicts, or its name. The model is a dataset with a column for each feature and one for
-        the prediction.
+        `features` is the frame that the model was fitted on, or a list of names. `target` is the
+        predicted column, or its name. The model is a dataset with a column for each feature and one
+        for the prediction.
         """
         return self._learning.model(name, estimator, features, target, path=path, metrics=metrics)
 
@@ -147,13 +134,13 @@ class TrackedSession:
         if self.on_end is not None:
             self.on_end(self.capture.summary.render(self._application.own.job.name))
 
-    def _known(self) -> KnownOrigins:
-        """Return the origins of what came from the driver or from a stream."""
+    def _known_origins(self) -> KnownOrigins:
+        """Return the origins of data that came from the driver or from a stream."""
         rows, streams = self._driver.rows, self._streams
 
         def origins_of(first_id: int) -> Origins | None:
-            found = rows.origins_of(first_id)
-            return streams.origins_of(first_id) if found is None else found
+            origins = rows.origins_of(first_id)
+            return streams.origins_of(first_id) if origins is None else origins
 
         return KnownOrigins(
             rows=origins_of,
@@ -195,8 +182,7 @@ def _java_session(spark: Any) -> Java:
     if session is None:
         raise InvalidRequestError(
             "spark",
-            "Spark Connect sessions cannot be tracked: there is no JVM in this process. Track a "
-            "classic session (`spark-submit`, or a builder without `remote`), or start the Connect "
-            "server with OpenLineage's Spark listener and send its events to Downriver",
+            f"a {type(spark).__name__} is not a session of PySpark: pass what "
+            "`SparkSession.builder.getOrCreate()` returns",
         )
     return session

@@ -86,11 +86,11 @@ class ApplicationStreams:
 
     def start(self, session: Any, query_id: str, run: str, name: str) -> None:
         """Follow a query that started."""
-        found = session.streams.get(query_id)
-        if found is None:
+        query = session.streams.get(query_id)
+        if query is None:
             return
         with self._lock:
-            self._known[run] = TrackedStream(found._jsq.streamingQuery(), run, name)
+            self._known[run] = TrackedStream(query._jsq.streamingQuery(), run, name)
 
     def advance(self, run: str, rows: int) -> None:
         """Add the rows of a batch, and emit RUNNING at most once a minute."""
@@ -122,8 +122,8 @@ class ApplicationStreams:
         leaves = {leaf.first_id: leaf for leaf in action.leaves}
         for leaf in elements(query.logicalPlan().collectLeaves()):
             if simple_name(leaf).startswith("Streaming"):
-                found = _leaf(leaf)
-                leaves[found.first_id] = found
+                plan_leaf = _leaf(leaf)
+                leaves[plan_leaf.first_id] = plan_leaf
         action.leaves = list(leaves.values())
         action.sink = _sink(query.sink())
         stream.lineage = read_lineage(action)
@@ -178,7 +178,7 @@ def _listener(streams: ApplicationStreams, session: Any) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
-        """Receives what Spark reports."""
+        """Receives the progress that Spark reports."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             with guarded("following a stream that started"):
@@ -199,7 +199,7 @@ def _listener(streams: ApplicationStreams, session: Any) -> Any:
 
 
 def _leaf(leaf: Java) -> PlanLeaf:
-    """Return what a stream reads, from its running plan."""
+    """Return the datasets that a stream reads, from its running plan."""
     columns = column_ids(leaf.output())
     text = str(leaf.toString())
     inside = _IN_BRACKETS.match(text)

@@ -16,7 +16,16 @@ from bench.maven import DELTA as DELTA_JARS
 from bench.maven import ICEBERG as ICEBERG_JAR
 from bench.maven import JarUnavailableError, fetch_jar
 from tests.spark import SparkUnavailableError, check_java
-from tests.spark_golden import DELTA, HIVE, ICEBERG, PLAIN, load_cases, show_difference
+from tests.spark_golden import (
+    CONNECT,
+    CONNECT_DIFFERENCES,
+    DELTA,
+    HIVE,
+    ICEBERG,
+    PLAIN,
+    load_cases,
+    show_difference,
+)
 
 ROOT = Path(__file__).parents[4]
 CASES = load_cases()
@@ -62,6 +71,20 @@ def test_tables_of_hive() -> None:
     found = _run(sys.executable, HIVE)
     assert len(found["cases"]) == len(load_cases(HIVE))
     _check(found)
+
+
+@pytest.mark.slow
+def test_spark_connect() -> None:
+    _needs_java()
+    found = _run(sys.executable, CONNECT)
+    differences = {
+        name: text for name, both in found["cases"].items() if (text := show_difference(name, both))
+    }
+    unexpected = {
+        name: text for name, text in differences.items() if name not in CONNECT_DIFFERENCES
+    }
+    assert not unexpected, "\n".join(unexpected.values())
+    assert len(found["cases"]) - len(differences) >= 130
 
 
 def _check(found: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""What the driver of a Spark application does outside of the plans of Spark."""
+"""Data flows in the driver of a Spark application that Spark's plans do not contain."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 10_000
 _MOST_COLUMNS = 50
 _REMEMBERED = 256
-_COMMON = frozenset({"0.0", "1.0", "-1.0", ""})  # values that are in most code
-_FEW = 100  # whole numbers up to here are in much code
+_COMMON = frozenset({"0.0", "1.0", "-1.0", ""})  # values that are common in code
+_FEW = 100  # whole numbers up to here are common in code
 
 
 class _Collected(NamedTuple):
@@ -44,18 +44,18 @@ class CollectedValues:
         rows: Sequence[Sequence[Any]],
         origins: Callable[[], Origins],
     ) -> None:
-        """Store the values of a result. `origins` is called when a value is found again."""
+        """Store the values of a result. `origins` is called if a value occurs in a later query."""
         columns: dict[str, frozenset[str]] = {}
         for at, name in enumerate(names[:_MOST_COLUMNS]):
             texts = {value_text(row[at]) for row in islice(rows, _MOST_ROWS)}
             columns[name] = frozenset(text for text in texts if text and text not in _COMMON)
         if any(columns.values()):
-            found = _Collected(columns, len(rows) == 1, origins)
+            values = _Collected(columns, len(rows) == 1, origins)
             with self._lock:
-                self._latest.append(found)
+                self._latest.append(values)
 
     def origins_of(self, literals: Sequence[PlanNode]) -> Deps:
-        """Return where literals that stand together may come from; empty if from the code."""
+        """Return possible origins of literals that stand together; empty if the code has them."""
         if not self._latest:
             return NOTHING
         texts = {value_text(literal.fields.get("value")) for literal in literals}
@@ -66,13 +66,13 @@ class CollectedValues:
             latest = list(self._latest)
         for result in reversed(latest):
             names = [name for name, known in result.columns.items() if values <= known]
-            is_telling = len(texts) > 1 or result.is_one_row or all(map(_is_rare, values))
-            if names and is_telling and not contains_together(values):
+            is_distinctive = len(texts) > 1 or result.is_one_row or all(map(_is_rare, values))
+            if names and is_distinctive and not contains_together(values):
                 return _ambiguous(result.origins(), names)
         return NOTHING
 
     def rows_from(self, rows: Sequence[Sequence[Any]]) -> Callable[[], Origins] | None:
-        """Return what reads the origins of the result of which rows are; None if of none."""
+        """Return a function for the origins of the result with these rows; None if none has."""
         first = [row for row in islice(rows, _MOST_ROWS) if isinstance(row, tuple)]
         width = min((len(row) for row in first), default=0)
         columns = [{text for row in first if (text := value_text(row[at]))} for at in range(width)]
@@ -90,7 +90,7 @@ class CollectedValues:
 
 
 def _is_rare(value: str) -> bool:
-    """Return whether a value is hardly the same by chance."""
+    """Return whether a value is so rare that an equal value is hardly a coincidence."""
     try:
         number = float(value)
     except ValueError:
@@ -99,5 +99,5 @@ def _is_rare(value: str) -> bool:
 
 
 def _ambiguous(origins: Origins, names: Sequence[str]) -> Deps:
-    found = merge_all(origins.get(name, NOTHING) for name in names)
-    return weaken(direct(found, DependencyKind.TRANSFORMATION), Certainty.AMBIGUOUS)
+    deps = merge_all(origins.get(name, NOTHING) for name in names)
+    return weaken(direct(deps, DependencyKind.TRANSFORMATION), Certainty.AMBIGUOUS)

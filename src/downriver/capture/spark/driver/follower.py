@@ -1,4 +1,4 @@
-"""Everything that is followed in the driver of one Spark application."""
+"""All data flows that are followed in the driver of one Spark application."""
 
 from __future__ import annotations
 

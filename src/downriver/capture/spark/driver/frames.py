@@ -1,4 +1,4 @@
-"""Follows rows that leave Spark for the driver, and that come back to it."""
+"""Follows rows that the driver collects from Spark, and that later queries use again."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ _MOST_FRAMES = 10_000
 
 
 class DriverFrames:
-    """The rows of an application that passed through its driver."""
+    """The rows of an application that it collected in its driver."""
 
     def __init__(
-        self, reader: ActionReader, frames: FrameRegistry, known: Callable[[], KnownOrigins]
+        self,
+        reader: ActionReader,
+        frames: FrameRegistry,
+        derived_origins: Callable[[], KnownOrigins],
     ) -> None:
         self.frames = frames
         self.values = CollectedValues()
         self._reader = reader
-        self._known = known
+        self._known = derived_origins
         self._returned: dict[int, Callable[[], Origins]] = {}
         self._written: set[int] = set()
         patch_once(frame_class(), "toPandas", _marking)
@@ -46,18 +49,18 @@ class DriverFrames:
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of local data, by the id of its first column in a plan."""
-        found = self._returned.get(first_id)
-        return None if found is None else found()
+        origins = self._returned.get(first_id)
+        return None if origins is None else origins()
 
     def is_written(self, first_id: int) -> bool:
-        """Return whether local data is written in the code of the job."""
+        """Return whether local data is a constant in the code of the job."""
         return first_id in self._written
 
     def plan_origins(self, execution: Java) -> Origins:
         """Return the origins of the columns of a query."""
         relation = read_relation(self._reader.read_plan(execution.analyzed()), self._known())
-        found = {column.name: column.deps for column in relation.columns}
-        return {**found, ROWS: relation.rows}
+        origins = {column.name: column.deps for column in relation.columns}
+        return {**origins, ROWS: relation.rows}
 
     def collected(self, spark_frame: Any, rows: Sequence[Any]) -> None:
         """Store the rows of a result."""
@@ -90,7 +93,7 @@ class DriverFrames:
         is_written = writes_its_data(code)
         before = None if is_written else self._before(data)
         if before is None and not is_written and hasattr(data, "_jrdd"):
-            return  # its plan shows what the RDD has read
+            return  # its plan contains the sources of the RDD
         leaf = made._jdf.queryExecution().analyzed().collectLeaves().head()
         first_id = column_ids(leaf.output())[0]
         if is_written:
@@ -106,17 +109,26 @@ class DriverFrames:
         return self.values.rows_from(data) if isinstance(data, (list, tuple)) else None
 
     def _return(self, first_id: int, before: Callable[[], Origins], data: Any, made: Any) -> None:
-        names = list(made.columns)
-        columns = getattr(data, "columns", None)
-        old_names = names if columns is None else [str(name) for name in columns]
-        renamed = dict(zip(names, old_names, strict=False))
+        self._returned[first_id] = after_driver(before, data, list(made.columns))
 
-        def known() -> Origins:
-            origins = after_pandas_code(before(), old_names)
-            after = {new: origins.get(old, {}) for new, old in renamed.items()}
-            return {**after, ROWS: origins.get(ROWS, {})}
 
-        self._returned[first_id] = known
+def after_driver(
+    before: Callable[[], Origins], data: Any, names: Sequence[str]
+) -> Callable[[], Origins]:
+    """Return a function for the origins of a frame that was made from data of the driver.
+
+    `before` returns the origins of the data, `names` are the columns of the frame.
+    """
+    columns = getattr(data, "columns", None)
+    old_names = names if columns is None else [str(name) for name in columns]
+    renamed = dict(zip(names, old_names, strict=False))
+
+    def derived_origins() -> Origins:
+        origins = after_pandas_code(before(), old_names)
+        after = {new: origins.get(old, {}) for new, old in renamed.items()}
+        return {**after, ROWS: origins.get(ROWS, {})}
+
+    return derived_origins
 
 
 def _session_class() -> Any:
@@ -136,7 +148,7 @@ def frame_class() -> Any:
     return dataframe.DataFrame
 
 
-def _of(spark_frame: Any) -> DriverFrames | None:
+def _frames_of(spark_frame: Any) -> DriverFrames | None:
     follower = follower_of(spark_frame.sparkSession.sparkContext)
     return None if follower is None else follower.rows
 
@@ -145,7 +157,7 @@ def _marking(to_pandas: Callable[..., Any]) -> Callable[..., Any]:
     def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
         frame = to_pandas(self, *args, **kwargs)
         with guarded("following a Spark frame to pandas"):
-            if (rows := _of(self)) is not None:
+            if (rows := _frames_of(self)) is not None:
                 rows.left(frame, self)
         return frame
 
@@ -156,7 +168,7 @@ def _collecting(collect: Callable[..., Any]) -> Callable[..., Any]:
     def collected(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = collect(self, *args, **kwargs)
         with guarded("following the rows of a result"):
-            if (rows := _of(self)) is not None:
+            if (rows := _frames_of(self)) is not None:
                 rows.collected(self, result)
         return result
 
@@ -167,7 +179,7 @@ def _counting(count: Callable[..., Any]) -> Callable[..., Any]:
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
         number = count(self, *args, **kwargs)
         with guarded("following the number of rows"):
-            if (rows := _of(self)) is not None:
+            if (rows := _frames_of(self)) is not None:
                 rows.counted(self, number)
         return number
 

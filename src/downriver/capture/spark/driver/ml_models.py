@@ -1,4 +1,4 @@
-"""Models of Spark's own ML library: what they were fitted on, where they are, what they predict."""
+"""Models of Spark's own ML library: their training data, location and predictions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SparkModels:
         _watch()
 
     def learned(self, column: int) -> Deps:
-        """Return what the values of a column depend on through the model that computed it."""
+        """Return the dependencies of a column through the model that computed it."""
         uid = self._predicted.get(column)
         if uid is None:
             return NOTHING
@@ -73,7 +73,7 @@ class SparkModels:
         return direct(used, DependencyKind.TRANSFORMATION)
 
     def fold(self, action: SparkAction) -> SparkAction | None:
-        """Return an action with each folder of a model as one dataset; None for a part of one."""
+        """Return an action with each model folder as one dataset; None for a part of a model."""
         if not self._folders:
             return action
         if action.sink is not None and self._folder_of(action.sink.location.dataset) is not None:
@@ -92,7 +92,7 @@ class SparkModels:
         return None
 
     def fitted(self, estimator: Any, model: Any, frame: Any) -> None:
-        """Store what a model was fitted on."""
+        """Store the frame that a model was fitted on."""
         columns = set(frame.columns)
         execution = frame._jdf.queryExecution()
         target = next((name for name, kind in _columns(estimator) if kind in _TARGETS), None)
@@ -122,7 +122,7 @@ class SparkModels:
         names = [text.partition("#")[0] for text in element_texts(output)]
         old = set(before.columns)
         for name, column in zip(names, column_ids(output), strict=False):
-            if name not in old:  # a stage of a pipeline is asked before the pipeline
+            if name not in old:  # a stage reports its columns before its pipeline
                 self._predicted.setdefault(column, uid)
 
     def enter(self, path: str) -> None:

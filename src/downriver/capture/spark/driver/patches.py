@@ -1,4 +1,4 @@
-"""Wraps methods of PySpark's classes. A wrapper reaches the follower of its application, if any."""
+"""Wraps methods of PySpark's classes. A wrapper calls the follower of its application, if any."""
 
 from __future__ import annotations
 

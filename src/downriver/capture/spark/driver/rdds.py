@@ -1,4 +1,4 @@
-"""Follows actions that Spark reports to no listener of queries: those of RDDs, and `foreach`."""
+"""Follows actions that query listeners do not receive: actions of RDDs, and `foreach`."""
 
 from __future__ import annotations
 
@@ -143,6 +143,6 @@ def _add(
     if method in _SAVES:
         path = str(args[0] if args else kwargs["path"])
     before = rows.rdd if is_frame else rows
-    # The RDD before the Python functions: to ask for the RDD itself would pickle them again.
+    # The RDD before the Python functions: reading the RDD itself would pickle them again.
     java = getattr(before, "_prev_jrdd", None) or before._jrdd
     follower.rdds.add(method, java.rdd(), path, started, error)

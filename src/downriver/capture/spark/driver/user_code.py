@@ -1,4 +1,4 @@
-"""The code of a Spark job: the values it contains, and whether data is written in it."""
+"""The code of a Spark job: its constants, and whether it contains the data of a frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-# Calls that make a value of their arguments, and take it from nowhere else.
+# Calls whose result depends only on their arguments.
 _CONSTRUCTORS = frozenset(
     {"DataFrame", "Decimal", "Row", "array", "bytes", "date", "datetime", "dict", "float", "int",
      "list", "range", "str", "timedelta", "tuple", "zip", "enumerate", "Timestamp"}
@@ -45,7 +45,7 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def writes_its_data(frame: FrameType | None) -> bool:
-    """Return whether the data of the `createDataFrame` call of a frame is written in the code."""
+    """Return whether the data of a `createDataFrame` call is a constant in the code."""
     code = None if frame is None else read_code(frame.f_code.co_filename)
     if frame is None or code is None:
         return False
@@ -120,7 +120,7 @@ def _parsed(source: str) -> CodeFile | None:
 
 
 def value_text(value: object) -> str | None:
-    """Return a value as text that is equal for equal values; None for one that says nothing."""
+    """Return a scalar as text that is equal for equal values; None for any other value."""
     if value is None or isinstance(value, (bool, bytes, list, dict, set)):
         return None
     text = str(value)

@@ -43,13 +43,15 @@ def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
     """Return the datasets of files. A glob, or many files of one folder, is one dataset."""
     if asked_for and _GLOB.search(asked_for):
         return [dataset_at(asked_for)]
-    found = list(dict.fromkeys(dataset_at(uri) for uri in uris or [asked_for]))
-    if len(found) <= 1:
-        return found
-    folders = {DatasetId(each.namespace, posixpath.dirname(each.name)) for each in found}
-    if len(folders) == 1 and (len(found) > _MANY_PATHS or all(_is_file(each) for each in found)):
+    datasets = list(dict.fromkeys(dataset_at(uri) for uri in uris or [asked_for]))
+    if len(datasets) <= 1:
+        return datasets
+    folders = {DatasetId(each.namespace, posixpath.dirname(each.name)) for each in datasets}
+    if len(folders) == 1 and (
+        len(datasets) > _MANY_PATHS or all(_is_file(each) for each in datasets)
+    ):
         return list(folders)
-    return found if len(found) <= _MANY_PATHS else _common(found)
+    return datasets if len(datasets) <= _MANY_PATHS else _common(datasets)
 
 
 def is_glob(path: str) -> bool:
@@ -70,10 +72,10 @@ def name_glob(pattern: str, matches: Sequence[str], folders: Sequence[str]) -> l
         for match in matches
         if any(folder == match or folder.startswith(f"{match}/") for folder in below)
     ]
-    found = list(dict.fromkeys(map(dataset_at, written)))
-    if len(written) < len(matches) or not 0 < len(found) <= _MANY_PATHS:
-        return list(dict.fromkeys([*found[:_MANY_PATHS], dataset_at(pattern)]))
-    return found
+    datasets = list(dict.fromkeys(map(dataset_at, written)))
+    if len(written) < len(matches) or not 0 < len(datasets) <= _MANY_PATHS:
+        return list(dict.fromkeys([*datasets[:_MANY_PATHS], dataset_at(pattern)]))
+    return datasets
 
 
 def name_jdbc(url: str) -> JdbcName:

@@ -38,8 +38,8 @@ class WriteCommand(NamedTuple):
     """A command: its target, if it writes, and the plan of the rows it writes.
 
     `reads` are the plans of a command that consists of plans and clauses, such as MERGE. The last
-    one is the table that it changes. `unknown` names what writes when the target is not known;
-    `inputs` are then plans of which only the sources are read.
+    one is the table that it changes. `unknown` is the name of the writer if the target is not
+    known. Only the sources of the plans in `inputs` are then used.
     """
 
     sink: Sink | None
@@ -51,7 +51,7 @@ class WriteCommand(NamedTuple):
 
 
 def find_write(command: Java, kind: str, locator: DatasetLocator) -> WriteCommand:
-    """Return what a command writes. A command that is not known may write anywhere."""
+    """Return the write of a command. An unknown command may write anywhere."""
     reader = _COMMANDS.get(kind)
     if reader is not None:
         return reader(command, locator)
@@ -182,7 +182,7 @@ def _row_changes(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 
 def _delete(command: Java, locator: DatasetLocator) -> WriteCommand:
-    """Return DELETE of a V2 table that deletes by a condition."""
+    """Return DELETE of a V2 table by a condition."""
     target = command.table()
     leaves = locator.leaves(target)
     if not leaves or not leaves[0].locations:
@@ -192,7 +192,7 @@ def _delete(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 
 def _create_delta(command: Java, locator: DatasetLocator) -> WriteCommand:
-    """Return Delta's CREATE TABLE. Only CLONE has rows that no other command reports."""
+    """Return Delta's CREATE TABLE. Another command reports the rows, except for CLONE."""
     query = option_value(command.query())
     if query is None or simple_name(query) != "CloneTableCommand":
         return WriteCommand(None, None)

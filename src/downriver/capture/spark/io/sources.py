@@ -1,4 +1,4 @@
-"""The datasets that a plan's leaves read. They come from the JVM, because the JSON lacks them."""
+"""The datasets that a plan's leaves read. They come from the JVM, not from the JSON."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ class DatasetLocator:
 
     def leaves(self, plan: Java) -> list[PlanLeaf]:
         """Return the leaves of a plan and of its subqueries."""
-        found = list(self._leaves(plan))
+        plan_leaves = list(self._leaves(plan))
         for subquery in elements(plan.subqueriesAll()):
-            found.extend(self._leaves(subquery))
-        return found
+            plan_leaves.extend(self._leaves(subquery))
+        return plan_leaves
 
     def leaves_of(self, text: PlanText, plan: Callable[[], Java]) -> list[PlanLeaf]:
         """Return the leaves of a plan that was read as text; `plan` returns it as an object."""
         if text.has_subqueries:
             return self.leaves(plan())
-        found = []
+        leaves = []
         for at, (kind, line) in enumerate(text.leaves):
             leaf = _EMPTY_LEAF if kind in _NO_DATASET else self._known.get(line)
             if leaf is None:
                 leaf = self._read(plan().collectLeaves().apply(at), kind, line)
             if leaf.columns:
-                found.append(leaf)
-        return found
+                leaves.append(leaf)
+        return leaves
 
     def table(self, table: Java) -> DatasetLocation:
         """Return a table of the session catalog."""
@@ -152,32 +152,32 @@ class DatasetLocator:
     def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
         leaves = plan.collectLeaves()
         for at, text in enumerate(element_texts(leaves)):
-            found = self._known.get(text)
-            if found is None:
+            plan_leaf = self._known.get(text)
+            if plan_leaf is None:
                 leaf = leaves.apply(at)
-                found = self._read(leaf, simple_name(leaf), text)
-            if found.columns:
-                yield found
+                plan_leaf = self._read(leaf, simple_name(leaf), text)
+            if plan_leaf.columns:
+                yield plan_leaf
 
     def _read(self, leaf: Java, kind: str, text: str) -> PlanLeaf:
-        found = self._read_leaf(leaf, kind)
+        plan_leaf = self._read_leaf(leaf, kind)
         # The text contains column ids, which are never reused, so equal text means the same
         # relation.
         if kind == "LogicalRelation" and len(self._known) < _MOST_CACHED:
-            self._known[text] = found
-        return found
+            self._known[text] = plan_leaf
+        return plan_leaf
 
     def _read_leaf(self, leaf: Java, kind: str) -> PlanLeaf:
         columns = [] if kind in _NO_DATASET else column_ids(leaf.output())
         if not columns:
             return _EMPTY_LEAF
-        found = self.leaf(leaf, kind)
-        found.first_id, found.columns = columns[0], columns
-        found.locations = [place for place in found.locations if not _is_delta_log(place)]
-        return found
+        plan_leaf = self.leaf(leaf, kind)
+        plan_leaf.first_id, plan_leaf.columns = columns[0], columns
+        plan_leaf.locations = [place for place in plan_leaf.locations if not _is_delta_log(place)]
+        return plan_leaf
 
     def leaf(self, leaf: Java, kind: str | None = None) -> PlanLeaf:
-        """Return what a leaf of a plan reads."""
+        """Return the datasets that a leaf of a plan reads."""
         kind = kind or simple_name(leaf)
         reader = _READERS.get(kind)
         return PlanLeaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
@@ -211,14 +211,16 @@ class DatasetLocator:
     def _rdd(self, leaf: Java) -> PlanLeaf:
         """Return an RDD, such as a checkpoint, with the files that the RDDs before it read."""
         rdd = leaf.rdd()
-        found = RddFiles()
-        found.read(rdd)
-        places = list(found.scanned)
-        return PlanLeaf(-1, places, rdd=int(rdd.id()), scanned=found.scanned, unknown=found.unknown)
+        rdd_files = RddFiles()
+        rdd_files.read(rdd)
+        places = list(rdd_files.scanned)
+        return PlanLeaf(
+            -1, places, rdd=int(rdd.id()), scanned=rdd_files.scanned, unknown=rdd_files.unknown
+        )
 
 
 def jdbc_leaf(parameters: Java) -> PlanLeaf:
-    """Return what a JDBC source reads: a table or a query."""
+    """Return the table or the query that a JDBC source reads."""
     url = name_jdbc(str(option_value(parameters.get("url")) or ""))
     table = str(option_value(parameters.get("dbtable")) or "").strip()
     query = str(option_value(parameters.get("query")) or "")
@@ -236,16 +238,16 @@ def _files(relation: Java) -> list[DatasetLocation]:
     form = "delta" if form == "deltaparquet" else form
     if is_glob(asked_for):
         folders = element_texts(relation.location().leafDirToChildrenFiles().keySet())
-        found = name_glob(asked_for, paths, folders)
+        datasets = name_glob(asked_for, paths, folders)
     else:
-        found = name_paths(paths)
-    return [DatasetLocation(dataset, None, form) for dataset in found]
+        datasets = name_paths(paths)
+    return [DatasetLocation(dataset, None, form) for dataset in datasets]
 
 
 class RddFiles:
     """The files that an RDD and those before it read, each with the columns that were read.
 
-    `unknown` names an RDD that reads from a place that is not known.
+    `unknown` is the name of an RDD that reads from an unknown place.
     """
 
     def __init__(self) -> None:

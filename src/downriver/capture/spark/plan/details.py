@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDE = 100  # columns; narrower plans are short
 # The optimizer may merge or remove these without changing any dependency.
 _FOLDED = frozenset({"Project", "SubqueryAlias", "WriteFiles"})
-# The optimizer may compute these at once, and the origins are lost.
+# The optimizer may compute these while it plans. Then their origins are lost.
 _COMPUTED = frozenset({"LocalRelation", "OneRowRelation"})
 
 
@@ -58,7 +58,7 @@ _TEMPORARY_VIEW = re.compile(r"\bView \((?=`(?:global_temp`\.`)?[^`]*`,)")
 
 
 def _kinds(plan: Java) -> list[str]:
-    """Return the operators that matter. A persisted view does: it is a dataset that is read."""
+    """Return the relevant operators. A persisted view is one of them: it is a dataset."""
     tree = _TEMPORARY_VIEW.sub("SubqueryAlias (", str(plan.numberedTreeString()))
     kinds = [kind for _, kind in operators_in(tree)]
     return [kind for kind in kinds if kind not in _FOLDED]
@@ -72,7 +72,7 @@ _MOST_READ = 500
 
 
 class PlanDetailReader:
-    """Reads what the JSON of a plan leaves out. Every call is a round trip, so it makes few."""
+    """Reads the details that the JSON of a plan leaves out, with few round trips."""
 
     def __init__(self, jvm: Java) -> None:
         self._user_cast_tag = (
@@ -80,7 +80,7 @@ class PlanDetailReader:
         )
 
     def read(self, plan: Callable[[], Java], tree: str, text: str, *, stored: bool) -> PlanDetails:
-        """Return what the JSON of a plan leaves out. `tree` is the plan's numbered text.
+        """Return the details that the JSON leaves out. `tree` is the plan's numbered text.
 
         `stored`: the output is written to a table, whose column types may need casts.
         """
@@ -111,9 +111,9 @@ class PlanDetailReader:
             return
         items = getattr(plan, getter)()
         for at, text in enumerate(element_texts(items)[:_MOST_READ]):
-            found = _ID_AT_THE_END.search(text)
-            if found and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
-                yield int(found[1])
+            match = _ID_AT_THE_END.search(text)
+            if match and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
+                yield int(match[1])
 
     def _is_own(self, alias: Java) -> bool:
         value = alias.child()

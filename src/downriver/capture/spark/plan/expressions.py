@@ -1,4 +1,4 @@
-"""Catalyst expressions: what a value depends on, and the expression as SQL-like text."""
+"""Catalyst expressions: their dependencies, and their text in SQL-like form."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class PlanDefinition(NamedTuple):
     expression: PlanNode
 
     def text(self) -> str:
-        """Return the expression as SQL-like text."""
-        return render_expression(self.expression)
+        """Return the expression as SQL-like text: as Spark printed it, if only that is known."""
+        printed = str(self.expression.fields.get("text") or "")
+        return _shorten(printed) if printed else render_expression(self.expression)
 
 
 class PlanScope(NamedTuple):
@@ -65,15 +66,15 @@ class PlanScope(NamedTuple):
         scope: PlanScope | None = self
         while scope is not None:
             for relation in scope.inputs:
-                found = relation.find_number(expr_id)
-                if found is not None:
-                    return found
+                column = relation.find_number(expr_id)
+                if column is not None:
+                    return column
             scope = scope.outer
         return None
 
 
 class PlanReader(Protocol):
-    """What expressions need of the plan around them."""
+    """The part of a plan reader that expressions use."""
 
     def relation(self, root: PlanNode, outer: PlanScope | None = None) -> Relation:
         """Return the output of the plan of a subquery."""
@@ -89,7 +90,7 @@ class PlanReader(Protocol):
 
 
 class PlanExpressions:
-    """Computes the dependencies of expressions. `plan` reads what is around them."""
+    """Computes the dependencies of expressions. `plan` reads subqueries and files."""
 
     def __init__(
         self, plan: PlanReader, own_casts: frozenset[int], known: KnownOrigins = NOTHING_KNOWN
@@ -102,9 +103,9 @@ class PlanExpressions:
         """Return an item of a select list as a column."""
         inner = self._without_own_casts(node)
         if inner.kind == "AttributeReference":
-            found = scope.find(inner.id)
-            if found is not None:
-                kept = found.with_name(node.name, node.id)
+            origin = scope.find(inner.id)
+            if origin is not None:
+                kept = origin.with_name(node.name, node.id)
                 learned = self._known.learned(node.id)
                 return kept.with_deps(merge_all([kept.deps, learned])) if learned else kept
         return Column(
@@ -116,13 +117,13 @@ class PlanExpressions:
         )
 
     def of(self, root: PlanNode, scope: PlanScope) -> Deps:
-        """Return what the value of an expression depends on."""
+        """Return the dependencies of an expression's value."""
         return fold_tree(
             root, lambda node, inputs: self._combine(node, inputs, scope), _own_children
         )
 
     def all_of(self, nodes: Sequence[PlanNode], scope: PlanScope) -> Deps:
-        """Return what the values of several expressions depend on."""
+        """Return the dependencies of the values of several expressions."""
         return merge_all(self.of(node, scope) for node in nodes)
 
     def _without_own_casts(self, node: PlanNode) -> PlanNode:
@@ -139,8 +140,8 @@ class PlanExpressions:
     def _combine(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
         match node.kind:
             case "AttributeReference":
-                found = scope.find(node.id)
-                return NOTHING if found is None else found.deps
+                origin = scope.find(node.id)
+                return NOTHING if origin is None else origin.deps
             case "OuterReference":
                 named = node.tree("e")
                 return NOTHING if named is None else self.of(named, scope)
@@ -190,7 +191,7 @@ class PlanExpressions:
         return self._used(node, merge_all(inputs))
 
     def _in(self, node: PlanNode, inputs: Sequence[Deps]) -> Deps:
-        """Return what IN depends on: also a list of values that the driver collected before."""
+        """Return the dependencies of IN, with the origins of a list that the driver collected."""
         values = [child for child in node.children[1:] if child.kind == "Literal"]
         if len(values) > 1:
             inputs = [*inputs, self._collected(values)]
@@ -217,7 +218,7 @@ class PlanExpressions:
         return direct(deps, DependencyKind.TRANSFORMATION, masked=node.kind in _MASKING)
 
     def _field(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
-        """Return what a struct field depends on: only its value, if the plan builds the struct."""
+        """Return the dependencies of a struct field: only its value, if the plan builds it."""
         field = self._built_field(node, scope)
         return direct(inputs[0], DependencyKind.TRANSFORMATION) if field is None else field.deps
 
@@ -279,7 +280,10 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def render_expression(root: PlanNode) -> str:
     """Render an expression as text, truncated when it is long."""
-    text = fold_tree(root, _render)
+    return _shorten(fold_tree(root, _render))
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""What is known of a plan from outside: of rows, values and columns whose origin no plan shows."""
+"""Origins of rows, values and columns that the plan does not contain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class KnownOrigins(NamedTuple):
-    """The origins of what a plan shows without an origin.
+    """The origins of data that enters a plan from outside.
 
     `rows`: of rows without a plan, by the id of their first column; empty if they come from
     outside of Spark, None if nothing is known. `values`: of literals that stand together.

@@ -1,4 +1,4 @@
-"""The column lineage of a Spark action, computed from its plan and from what its leaves read."""
+"""The column lineage of a Spark action, computed from its plan and the datasets of its leaves."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LeafRelations:
         self.opaque: dict[str, None] = {}
         self.unknown: dict[str, None] = {}
         self.schemas: dict[DatasetId, list[PlanNode]] = {}
-        self.has_foreign_rows = False  # rows that the driver took from a place that is not known
+        self.has_foreign_rows = False  # rows that the driver read from an unknown place
 
     def relation(self, node: PlanNode) -> Relation:
         """Return the columns of a leaf; each is its own source."""
@@ -115,21 +115,21 @@ class LeafRelations:
         return direct(named, DependencyKind.TRANSFORMATION)
 
     def _without_plan(self, output: Sequence[PlanNode], leaf: PlanLeaf | None) -> Relation:
-        """Return rows whose origins are not in the plan, but may be known from elsewhere."""
+        """Return rows without a plan. Their origins may be known from the driver."""
         origins = self._known.rows(output[0].id)
         is_rdd = leaf is not None and not self._known.is_written(output[0].id)
         if is_rdd if origins is None else not origins:
             self.has_foreign_rows = True
         if origins is not None:
-            return _named(output, [attribute.id for attribute in output], origins)
-        return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
+            return _make_relation(output, [attribute.id for attribute in output], origins)
+        return _make_relation(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
 
     def _through_rdd(self, output: Sequence[PlanNode], leaf: PlanLeaf) -> Relation:
         """Return rows of an RDD: any column may use any column that was read before it."""
         for other in self._rdds:  # the same RDD, under other column ids
-            known = self._known.rows(other.first_id) if other.rdd == leaf.rdd else None
-            if known is not None:
-                return _named(output, other.columns, known)
+            origins = self._known.rows(other.first_id) if other.rdd == leaf.rdd else None
+            if origins is not None:
+                return _make_relation(output, other.columns, origins)
         scanned = merge_all(
             source((location.dataset.namespace, location.dataset.name), field)
             for location, fields in leaf.scanned.items()
@@ -145,18 +145,18 @@ class LeafRelations:
     def _queried(self, output: Sequence[PlanNode], query: str, database: JdbcName) -> Relation:
         """Return the columns of a query over JDBC, from the lineage of its SQL."""
         dialect = _DIALECTS.get(database.scheme, database.scheme)
-        found = parse_sql_lineage(
+        lineage = parse_sql_lineage(
             query, dialect=dialect if dialect in _SUPPORTED_DIALECTS else None
         )
-        self.spots += found.blind_spots
-        for table in found.inputs:
+        self.spots += lineage.blind_spots
+        for table in lineage.inputs:
             spelled = _as_written(table, query)
             self.locations[DatasetLocation(database.table(spelled), None, "jdbc")] = None
         columns: dict[str, Deps] = {}
-        for edge in found.column_edges:
+        for edge in lineage.column_edges:
             deps = _deps(edge, database, query)
             columns.setdefault(edge.target.column.casefold(), {}).update(deps)
-        rows = merge_all(_deps(edge, database, query) for edge in found.dataset_edges)
+        rows = merge_all(_deps(edge, database, query) for edge in lineage.dataset_edges)
         return Relation(
             [
                 Column(each.name, columns.get(each.name.casefold(), NOTHING), number=each.id)
@@ -166,7 +166,7 @@ class LeafRelations:
         )
 
 
-def _named(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> Relation:
+def _make_relation(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> Relation:
     """Return columns with known origins, found by column id or else by name."""
     columns = []
     for at, each in enumerate(output):
@@ -189,11 +189,11 @@ def _is_file_metadata(attribute: PlanNode) -> bool:
 
 
 def _as_written(name: str, query: str) -> str:
-    """Return a name in the letter case of the query: a table read by its name keeps its case."""
+    """Return a name in the letter case of the query, if the table is read by its name."""
     parts = []
     for part in name.split("."):
-        found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", query, re.IGNORECASE)
-        parts.append(found[0] if found else part)
+        match = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", query, re.IGNORECASE)
+        parts.append(match[0] if match else part)
     return ".".join(parts)
 
 
@@ -238,7 +238,7 @@ class PlanLineage(msgspec.Struct):
     spots: list[PlanBlindSpot] = []
     plan_hash: str = ""
     schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: column names and Spark types
-    is_written: bool = False  # every value is written in the code of the job
+    is_written: bool = False  # every value is a constant in the code of the job
 
     def tables(self) -> set[tuple[str, ...]]:
         """Return every table that a column or the rows depend on."""

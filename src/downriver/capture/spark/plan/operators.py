@@ -53,7 +53,7 @@ class PlanLeaves(Protocol):
         """Return the names of a leaf's files, as a column of its dataset."""
 
 
-# These pass rows and columns on unchanged.
+# These operators change neither rows nor columns.
 _PASSING = frozenset(
     {
         "CollectMetrics", "EventTimeWatermark", "GlobalLimit", "LocalLimit", "Offset",
@@ -105,13 +105,13 @@ class PlanWalker:
 
     def file_names(self, node: PlanNode) -> Deps:
         """Return the names of the files that an operator reads, as a column of each dataset."""
-        waiting, found = [node], []
+        waiting, file_nodes = [node], []
         while waiting:
             current = waiting.pop()
             waiting += current.children
             if not current.children:
-                found.append(self._leaves.file_name(current))
-        return merge_all(found)
+                file_nodes.append(self._leaves.file_name(current))
+        return merge_all(file_nodes)
 
     def _apply(self, operation: PlanOperation) -> Relation:
         kind = operation.node.kind
@@ -142,11 +142,11 @@ class PlanOperation(NamedTuple):
         return [expressions.column(item, scope) for item in self.node.trees(field)]
 
     def deps(self, field: str) -> Deps:
-        """Return what the expressions in a field depend on."""
+        """Return the dependencies of the expressions in a field."""
         return self.walker.expressions.all_of(self.node.trees(field), self.scope)
 
     def condition(self, *fields: str) -> Deps:
-        """Return what the condition in the first of these fields that has one depends on."""
+        """Return the dependencies of the condition in the first of these fields that has one."""
         for field in fields:
             condition = self.node.tree(field)
             if condition is not None:
@@ -155,7 +155,7 @@ class PlanOperation(NamedTuple):
 
 
 class GroupedRelation(Relation):
-    """The output of an aggregation; `ungrouped` is what the rows depended on before it."""
+    """The output of an aggregation. `ungrouped` are the dependencies of the rows before it."""
 
     __slots__ = ("ungrouped",)
 
@@ -164,7 +164,7 @@ class GroupedRelation(Relation):
         self.ungrouped = ungrouped
 
 
-def _named(attributes: Sequence[PlanNode]) -> list[Column]:
+def _make_columns(attributes: Sequence[PlanNode]) -> list[Column]:
     """Return columns without dependencies, with the names and ids of attributes."""
     return [Column(each.name, NOTHING, number=each.id) for each in attributes]
 
@@ -172,7 +172,7 @@ def _named(attributes: Sequence[PlanNode]) -> list[Column]:
 def _unknown(operation: PlanOperation) -> Relation:
     operation.walker.unknown[operation.node.kind] = None
     output = operation.node.trees("output")
-    return opaque(operation.inputs, _named(output)) if output else join(operation.inputs)
+    return opaque(operation.inputs, _make_columns(output)) if output else join(operation.inputs)
 
 
 def _project(operation: PlanOperation) -> Relation:
@@ -230,7 +230,7 @@ def _generate(operation: PlanOperation) -> Relation:
     relation, generator = operation.inputs[0], operation.node.tree("generator")
     output = operation.node.trees("generatorOutput")
     if generator is None:
-        return project(relation, [*relation.items, *_named(output)])
+        return project(relation, [*relation.items, *_make_columns(output)])
     if generator.kind == "Stack":
         return _stack(operation, generator, output)
     value = operation.walker.expressions.of(generator, operation.scope)
@@ -239,7 +239,7 @@ def _generate(operation: PlanOperation) -> Relation:
         Column(each.name, used, definition=PlanDefinition(generator), number=each.id)
         for each in output
     ]
-    # The generator decides how many rows each input row becomes; none, for an empty array.
+    # The generator decides the number of rows for each input row: none for an empty array.
     return filter_rows(join([relation, Relation(columns)]), used)
 
 
@@ -263,7 +263,7 @@ def _expand(operation: PlanOperation) -> Relation:
             for row in operation.walker.expanded.get(output[0].id, ())
         ]
     if not projections:
-        return opaque(operation.inputs, _named(output))
+        return opaque(operation.inputs, _make_columns(output))
     rows = [[parse_tree(item) for item in projection] for projection in projections]
     deps = [
         operation.walker.expressions.all_of(values, operation.scope)
@@ -273,7 +273,9 @@ def _expand(operation: PlanOperation) -> Relation:
 
 
 def _with_deps(output: Sequence[PlanNode], deps: Sequence[Deps]) -> list[Column]:
-    return [column.with_deps(known) for column, known in zip(_named(output), deps, strict=False)]
+    return [
+        column.with_deps(known) for column, known in zip(_make_columns(output), deps, strict=False)
+    ]
 
 
 def _union(operation: PlanOperation) -> Relation:
@@ -312,7 +314,7 @@ def _code(operation: PlanOperation) -> Relation:
         for column in relation.columns[:length]
     ]
     keys = merge_all([operation.deps("groupingAttributes"), *cogroup_keys])
-    return distinct(opaque(inputs, _named(node.trees("output"))), keys)
+    return distinct(opaque(inputs, _make_columns(node.trees("output"))), keys)
 
 
 def _object_code(operation: PlanOperation) -> Relation:
@@ -321,7 +323,7 @@ def _object_code(operation: PlanOperation) -> Relation:
     operation.walker.add_opaque("Scala code")
     attribute = node.tree("outputObjAttr")
     output = node.trees("serializer") or ([] if attribute is None else [attribute])
-    return opaque(operation.inputs, _named(output))
+    return opaque(operation.inputs, _make_columns(output))
 
 
 def _view(operation: PlanOperation) -> Relation:
@@ -354,7 +356,7 @@ def _read_cte(operation: PlanOperation) -> Relation:
     output = operation.node.trees("output")
     shared = operation.walker.shared.get(int(operation.node.fields["cteId"]))
     if shared is None:
-        return Relation(_named(output))
+        return Relation(_make_columns(output))
     columns = [
         column.with_name(each.name, each.id)
         for each, column in zip(output, shared.columns, strict=False)
@@ -362,7 +364,7 @@ def _read_cte(operation: PlanOperation) -> Relation:
     return project(shared, columns)
 
 
-# Recursive WITH: inside the loop its own columns are placeholders, which are replaced in the end.
+# Recursive WITH: inside the loop, its own columns are placeholders, which are replaced at the end.
 
 
 def _read_loop(operation: PlanOperation) -> Relation:

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE of tables: which columns get new values, and from what.
+"""MERGE, UPDATE and DELETE of tables: the changed columns, and the dependencies of new values.
 
 Delta's commands have clauses. Spark rewrites the commands of other V2 tables, such as Iceberg's, to
 a query of the rows that replace a file (copy on write) or that are added to it (merge on read).
@@ -122,7 +122,7 @@ def deleted_rows(operation: PlanOperation) -> Relation:
 
 
 def _new_value(deps: Deps, own: Deps) -> Deps:
-    """Return what a new value depends on; nothing if the column only keeps its value."""
+    """Return the dependencies of a new value; none if the column keeps its value."""
     changed = {key: certainty for key, certainty in deps.items() if key not in own}
     is_set = any(kind < DependencyKind.JOIN for _, _, kind, _ in changed)
     return changed if is_set else NOTHING

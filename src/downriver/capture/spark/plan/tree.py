@@ -37,8 +37,8 @@ class PlanNode(NamedTuple):
     @property
     def id(self) -> int:
         """Return the number that identifies a column in a plan; names may repeat."""
-        found = self.fields.get("exprId")
-        return int(found["id"]) if isinstance(found, dict) else -1
+        ids = self.fields.get("exprId")
+        return int(ids["id"]) if isinstance(ids, dict) else -1
 
     @property
     def name(self) -> str:

@@ -1,0 +1,1 @@
+"""Spark Connect: lineage of the requests to a remote Spark, from their plans."""
