@@ -59,7 +59,7 @@ class TableLog(NamedTuple):
 
     integration: str
     table: DatasetId
-    title: str  # a short name, from which names of jobs are made
+    title: str  # a short name, used in names of jobs
     commits: tuple[TableCommit, ...]
     aliases: tuple[DatasetId, ...] = ()
     unread: tuple[str, ...] = ()  # versions that the log no longer has
@@ -149,17 +149,17 @@ def _statistics(commit: TableCommit) -> Facets:
 
 
 def numbers(metrics: Iterable[tuple[str, object]]) -> tuple[tuple[str, float], ...]:
-    """Return those of the metrics of a commit that are numbers."""
-    found = []
+    """Return the metrics of a commit that are numbers."""
+    values = []
     for name, value in metrics:
         try:
-            found.append((name, float(str(value))))
+            values.append((name, float(str(value))))
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(values)
 
 
 def first_of(metrics: Sequence[tuple[str, float]], *names: str) -> int | None:
     """Return the first of several metrics that a commit has."""
-    known = dict(metrics)
-    return next((int(known[name]) for name in names if name in known), None)
+    values = dict(metrics)
+    return next((int(values[name]) for name in names if name in values), None)

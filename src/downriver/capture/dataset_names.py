@@ -1,4 +1,4 @@
-"""Dataset and job ids for paths, URLs and the names that people write. No catalog is used."""
+"""Dataset and job ids for paths, URLs and names that users type. No catalog is used."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def dataset_from(source_ref: str) -> DatasetId | None:
 
 def dataset_over_jdbc(url: str, table: str) -> DatasetId | None:
     """Return the dataset of a table behind a JDBC URL, or None if the URL is not valid."""
-    found = _JDBC.match(url)
-    if found is None:
+    match = _JDBC.match(url)
+    if match is None:
         return None
-    kind = _JDBC_SCHEMES.get(found["kind"], found["kind"])
-    address, _, options = found["rest"].partition(";")
+    kind = _JDBC_SCHEMES.get(match["kind"], match["kind"])
+    address, _, options = match["rest"].partition(";")
     parts = urlsplit(f"//{address}")
     port = parts.port or _DEFAULT_PORTS.get(kind)
     host = f"{parts.hostname or ''}:{port}" if port else parts.hostname or ""
@@ -60,7 +60,7 @@ _FILE = "file"
 
 
 def new_node(text: str, namespace: str, field: str = "entity_id") -> NodeId:
-    """Return the id for a name that no catalog has; raise if it cannot be a name."""
+    """Return the id for a name that is in no catalog; raise if it cannot be a name."""
     word, name = check_name(text, field)
     if word in JOB_PREFIXES:
         home, colon, rest = name.rpartition(":")

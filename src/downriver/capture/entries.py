@@ -1,4 +1,4 @@
-"""What other systems export: datasets with columns and tags, and the jobs between them."""
+"""Exports of other systems: datasets with columns and tags, and the jobs between them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class UnreadRecord(NamedTuple):
 class CatalogExport(msgspec.Struct):
     """The content of an export, and the records that could not be read.
 
-    `source` is the system, as tags and types of jobs name it.
+    `source` is the name of the system in tags and types of jobs.
     """
 
     source: str
@@ -113,7 +113,7 @@ class CatalogExport(msgspec.Struct):
 
 
 def merge_exports(exports: Sequence[CatalogExport]) -> CatalogExport:
-    """Return several exports of one system as one: columns and tags of a dataset add up."""
+    """Return several exports of one system as one. A dataset has the columns and tags of all."""
     merged = CatalogExport(exports[0].source)
     tables: dict[DatasetId, ExportedTable] = {}
     for export in exports:
@@ -202,7 +202,7 @@ def _column_inputs(columns: ColumnSources) -> dict[str, list[ColumnInput]]:
 
 
 def copied_inputs(source: DatasetId, names: Iterable[str]) -> dict[str, list[ColumnInput]]:
-    """Return the sources of columns that are columns of another dataset, unchanged."""
+    """Return the sources of columns that are unchanged copies of another dataset's columns."""
     return {name: [ColumnInput(source, name, _COPIED)] for name in names}
 
 

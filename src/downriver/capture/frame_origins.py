@@ -1,7 +1,7 @@
 """The origins of the columns of pandas frames.
 
-A frame's `attrs` are copied with it, and some writers store them as JSON. So a frame carries only
-a token, and the origins of each token are kept here.
+A frame's `attrs` are copied with it, and some writers store them as JSON. So a frame has only a
+token in its `attrs`, and this module stores the origins of each token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.dataset import SCHEMA, SchemaField, render_schema
 from downriver.openlineage.wire import Event
 
-# Dependencies by column; under ROWS, those of the rows.
+# Dependencies by column. The key ROWS has the dependencies of the rows.
 Origins: TypeAlias = Mapping[str, Deps]
 ROWS = "*"
 
@@ -70,9 +70,9 @@ class FrameRegistry:
         with self._lock:
             known = list(reversed(self._known.values()))
         for origins in known:
-            found = origins()
-            if wanted and wanted <= found.keys():
-                return found
+            latest = origins()
+            if wanted and wanted <= latest.keys():
+                return latest
         return None
 
 
@@ -86,8 +86,8 @@ def after_pandas_code(origins: Origins, names: Iterable[str]) -> dict[str, Deps]
         merge_all(deps for name, deps in origins.items() if name != ROWS),
         DependencyKind.TRANSFORMATION,
     )
-    found = {name: weaken(origins.get(name, everything), Certainty.INFERRED) for name in names}
-    return {**found, ROWS: origins.get(ROWS, {})}
+    inferred = {name: weaken(origins.get(name, everything), Certainty.INFERRED) for name in names}
+    return {**inferred, ROWS: origins.get(ROWS, {})}
 
 
 def _once(compute: Callable[[], Origins]) -> Callable[[], Origins]:

@@ -29,12 +29,12 @@ def read_iceberg_log(
     except ImportError as exc:
         raise MissingDependencyError("pyiceberg", "iceberg") from exc
     try:
-        found = load_catalog(catalog, **dict(properties)).load_table(table)
+        iceberg_table = load_catalog(catalog, **dict(properties)).load_table(table)
     except (NoSuchTableError, NoSuchNamespaceError) as exc:
         raise InvalidRequestError("table", f"catalog {catalog!r} has no table {table}") from exc
     except (ImportError, OSError, ValueError, TypeError) as exc:
         raise InvalidRequestError("catalog", f"{catalog!r} cannot be opened: {exc}") from exc
-    metadata = found.metadata
+    metadata = iceberg_table.metadata
     schemas: dict[int | None, Any] = {schema.schema_id: schema for schema in metadata.schemas}
     labels: dict[int, list[str]] = {}
     for name, ref in metadata.refs.items():
@@ -43,10 +43,12 @@ def read_iceberg_log(
         labels.setdefault(ref.snapshot_id, []).append(name)
     commits = [
         _commit(snapshot, schemas.get(snapshot.schema_id), labels.get(snapshot.snapshot_id, []))
-        for snapshot in sorted(found.snapshots(), key=lambda snapshot: snapshot.timestamp_ms)
+        for snapshot in sorted(
+            iceberg_table.snapshots(), key=lambda snapshot: snapshot.timestamp_ms
+        )
         if snapshot.timestamp_ms * 1000 > after
     ]
-    place = dataset_at(found.location())
+    place = dataset_at(iceberg_table.location())
     alias = DatasetId(f"iceberg://{catalog}", table)
     return TableLog("ICEBERG", place, table, tuple(commits), aliases=(alias,))
 

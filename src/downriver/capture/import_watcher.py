@@ -70,5 +70,5 @@ class _Loader(Loader):
             self._loaded(module.__name__)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what only its own loader has: a module may read its data while it is executed."""
+        """Return an attribute of the module's own loader, which reads data files, for example."""
         return getattr(self._loader, name)

@@ -1,6 +1,6 @@
 """The systems that Downriver takes lineage from. `downriver integrations` lists them.
 
-To add a system, add an entry: nothing else reads the list by name.
+To add a system, add an entry. No other code refers to a system of this list by name.
 """
 
 from __future__ import annotations
@@ -142,6 +142,6 @@ def installed_version(integration: Integration) -> str | None:
             return None
         return version(integration.package)
     except PackageNotFoundError:
-        return ""  # the module is there, by another distribution
+        return ""  # another distribution contains the module
     except (ImportError, ValueError):  # a parent module is missing or has no spec
         return None

@@ -20,6 +20,7 @@ from downriver.errors import (
     MissingDependencyError,
     ServerError,
     ServerUnreachableError,
+    describe_failure,
 )
 from downriver.openlineage.wire import parse_time, render_time
 
@@ -94,7 +95,7 @@ class MarquezApi:
         """Yield the events from a time on, in the order of time.
 
         Each page starts at the time of the last event of the page before, and leaves out the events
-        of that time that were read: an offset into all events would be slower with every page, and
+        of that time that were read: with an offset, each page would be slower than the last, and
         events of the same time may change their order.
         """
         at, offset, known = since, 0, set[bytes]()
@@ -122,7 +123,7 @@ class MarquezApi:
         try:
             return msgspec.json.decode(body, type=_Events)
         except msgspec.DecodeError as exc:
-            reason = f"the answer is not a list of events as Marquez gives it: {exc}"
+            reason = f"the response is not a list of Marquez events: {exc}"
             raise ServerError(self.name, reason) from exc
 
     def _get(self, target: str) -> bytes:
@@ -132,7 +133,7 @@ class MarquezApi:
                 status, body = self._request(target)
             except (OSError, http.client.HTTPException) as exc:
                 if attempt == _ATTEMPTS:
-                    raise ServerUnreachableError(self.name, str(exc) or type(exc).__name__) from exc
+                    raise ServerUnreachableError(self.name, describe_failure(exc)) from exc
             else:
                 if status == 200:
                     return body

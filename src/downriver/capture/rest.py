@@ -11,7 +11,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from downriver.errors import InvalidRequestError, ServerError, ServerUnreachableError
+from downriver.errors import (
+    InvalidRequestError,
+    ServerError,
+    ServerUnreachableError,
+    describe_failure,
+)
 
 _SECONDS = 30.0
 
@@ -19,7 +24,7 @@ _SECONDS = 30.0
 class RestApi:
     """The REST API at a URL. `key` is a bearer token, or `user:password` for basic authentication.
 
-    A user and password in the URL count as such a key, and are not part of messages.
+    A user and a password in the URL are used as the key. They do not appear in messages.
     """
 
     def __init__(self, url: str, key: str = "") -> None:
@@ -57,7 +62,7 @@ class RestApi:
                 text = exc.read(300).decode(errors="replace")
             raise ServerError(self.url + path, f"status {exc.code}: {text}") from exc
         except (OSError, http.client.HTTPException) as exc:
-            raise ServerUnreachableError(self.url + path, str(exc)) from exc
+            raise ServerUnreachableError(self.url + path, describe_failure(exc)) from exc
         try:
             return msgspec.json.decode(content) if content.strip() else None
         except msgspec.DecodeError as exc:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def sender(url: str, key: str = "") -> HttpSender:
+    return HttpSender(url, key, reject=lambda event, reason: None)
+
+
 class Sink:
     """Takes events, or fails as it is told to."""
 
@@ -151,11 +155,11 @@ def test_a_full_spool_drops_further_events_and_counts_them(
     spool.add([b"x" * 2**19])
     with pytest.raises(SpoolFullError, match=r"2 events were dropped.*downriver spool flush"):
         spool.add([b"y" * 2**19, b"z"])
-    assert spool.state() == (1, 1, 2**19 + 1, 2)
+    assert spool.state() == (1, 1, 2**19 + 1, 2, 0)
     taken: list[object] = []
     spool.drain(taken.extend)
     spool.add([b"y" * 2**19])  # there is room again
-    assert spool.state() == (1, 1, 2**19 + 1, 2)
+    assert spool.state() == (1, 1, 2**19 + 1, 2, 0)
 
 
 ENDPOINT = "/base/api/v1/lineage"
@@ -215,7 +219,7 @@ def collector() -> Iterator[Collector]:
 
 
 def test_events_are_posted_with_the_key_and_compressed_when_large(collector: Collector) -> None:
-    with closing(HttpSender(collector.url, "secret")) as send:
+    with closing(sender(collector.url, "secret")) as send:
         send([b'{"n": 1}', json.dumps({"n": "x" * 5000}).encode()])
     assert collector.events == [{"n": 1}, {"n": "x" * 5000}]
     assert collector.keys == {"Bearer secret"}
@@ -225,26 +229,49 @@ def test_events_are_posted_with_the_key_and_compressed_when_large(collector: Col
 def test_a_busy_collector_is_tried_again_later(collector: Collector) -> None:
     collector.statuses = [503]
     with (
-        closing(HttpSender(collector.url)) as send,
+        closing(sender(collector.url)) as send,
         pytest.raises(NotDeliveredError, match="503"),
     ):
         send([b"{}"])
 
 
-def test_a_rejected_event_is_not_sent_again(
-    collector: Collector, caplog: pytest.LogCaptureFixture
+def test_a_rejected_event_is_kept_and_not_sent_again(
+    collector: Collector, spool: Spool, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector.statuses = [422]
-    with closing(HttpSender(collector.url)) as send:
-        send([b'{"n": 1}', b'{"n": 2}'])
-    assert collector.events == [{"n": 1}, {"n": 2}]
-    assert "rejected an event (422)" in caplog.text
+    with closing(HttpSender(collector.url, reject=spool.reject)) as send:
+        spool.add([b'{"n": 1}', b'{"n": 2}'])
+        assert spool.drain(send) == 2
+        assert collector.events == [{"n": 1}, {"n": 2}]
+        assert "rejected an event (422)" in caplog.text
+        assert spool.state() == (0, 0, 0, 0, 1)
+        (kept,) = spool.rejected()
+        assert (kept.event, kept.reason) == ('{"n": 1}', "422: ")
+        assert spool.drain(send) == 0
+        assert spool.retry_rejected() == 1
+        assert spool.drain(send) == 1
+    assert collector.events[2:] == [{"n": 1}]
+    assert spool.state() == (0, 0, 0, 0, 0)
+
+
+def test_rejected_events_leave_room_for_unsent_ones(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOWNRIVER_SPOOL_MB", "1")
+    for _ in range(10):
+        spool.reject(b"x" * 10_000, "400: too long")
+    with pytest.raises(SpoolFullError):
+        spool.reject(b"x" * 10_000, "400: too long")
+    state = spool.state()
+    assert (state.dropped, state.rejected) == (1, 10)
+    spool.add([b"y" * 2**19])
+    assert spool.state().events == 1
 
 
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_redirect_that_keeps_the_method_is_followed(collector: Collector, status: int) -> None:
     collector.redirects = {ENDPOINT: (status, "/moved"), "/moved": (status, "/moved/again?x=1")}
-    with closing(HttpSender(collector.url, "secret")) as send:
+    with closing(sender(collector.url, "secret")) as send:
         send([b'{"n": 1}', b'{"n": 2}'])
     assert collector.events == [{"n": 1}, {"n": 2}]
     assert collector.keys == {"Bearer secret"}
@@ -271,7 +298,7 @@ def test_another_redirect_is_not_taken_for_a_delivery(
 ) -> None:
     collector.redirects = {ENDPOINT: (status, location)}
     with (
-        closing(HttpSender(collector.url)) as send,
+        closing(sender(collector.url)) as send,
         pytest.raises(NotDeliveredError, match=rf"\({status}\).*set DOWNRIVER_URL"),
     ):
         send([b"{}"])
@@ -281,7 +308,7 @@ def test_another_redirect_is_not_taken_for_a_delivery(
 def test_a_loop_of_redirects_ends(collector: Collector) -> None:
     collector.redirects = {ENDPOINT: (307, ENDPOINT)}
     with (
-        closing(HttpSender(collector.url)) as send,
+        closing(sender(collector.url)) as send,
         pytest.raises(NotDeliveredError, match="307"),
     ):
         send([b"{}"])
@@ -292,7 +319,7 @@ def test_the_key_is_not_sent_to_another_host(collector: Collector) -> None:
     collector.redirects = {
         ENDPOINT: (307, f"http://localhost:{collector.server_port}/elsewhere"),
     }
-    with closing(HttpSender(collector.url, "secret")) as send:
+    with closing(sender(collector.url, "secret")) as send:
         send([b'{"n": 1}'])
     assert collector.events == [{"n": 1}]
     assert collector.keys == {None}
@@ -317,7 +344,7 @@ def test_a_301_is_followed_only_to_https_of_the_same_host(
 
 def test_redirected_events_are_spooled(collector: Collector, spool: Spool) -> None:
     collector.redirects = {ENDPOINT: (302, "/login")}
-    with closing(HttpSender(collector.url)) as send:
+    with closing(sender(collector.url)) as send:
         emitter = Emitter(send, spool)
         emitter.emit(b'{"n": 1}', b'{"n": 2}')
         assert emitter.flush()
@@ -330,4 +357,4 @@ def test_redirected_events_are_spooled(collector: Collector, spool: Spool) -> No
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:5000", ""])
 def test_an_invalid_url_is_an_error(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="DOWNRIVER_URL"):
-        HttpSender(url)
+        sender(url)

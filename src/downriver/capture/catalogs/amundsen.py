@@ -24,13 +24,13 @@ _KEY = re.compile(r"([^:]+)://([^./]+)\.([^/]+)/([^/]+)(?:/(.+))?")
 
 
 def parse_amundsen(text: str, name: str) -> CatalogExport:
-    """Return what one CSV file says; its columns decide which kind of file it is."""
+    """Return the content of one CSV file; its columns determine the kind of file."""
     records = read_records(text, name)
     export = CatalogExport("amundsen")
     known = set(records[0]) if records and isinstance(records[0], dict) else set()
     read = next((read for columns, read in _FILES if columns <= known), None)
     if read is None:
-        reason = f"{name}: its columns are those of no file that Amundsen's databuilder reads"
+        reason = f"{name}: not a CSV file of Amundsen's databuilder: its columns are unknown"
         raise InvalidRequestError("FILE", reason)
     tables: dict[DatasetId, ExportedTable] = {}
     jobs: dict[JobId, ExportedJob] = {}
@@ -107,10 +107,10 @@ def _job(target: DatasetId, source: DatasetId, jobs: _Jobs) -> ExportedJob:
 
 def _of_key(key: str) -> tuple[DatasetId, str]:
     """Return the table and the column of `database://cluster.schema/table/column`."""
-    found = _KEY.fullmatch(key)
-    if found is None:
+    match = _KEY.fullmatch(key)
+    if match is None:
         raise ValueError(f"{key!r} is not DATABASE://CLUSTER.SCHEMA/TABLE")
-    return DatasetId(f"{found[1]}://{found[2]}", f"{found[3]}.{found[4]}"), found[5] or ""
+    return DatasetId(f"{match[1]}://{match[2]}", f"{match[3]}.{match[4]}"), match[5] or ""
 
 
 _FILES: tuple[tuple[set[str], Callable[[dict[str, Any], _Tables, _Jobs], None]], ...] = (

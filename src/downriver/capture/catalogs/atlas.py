@@ -79,7 +79,7 @@ class AtlasEntities:
             self._by_guid[entity["guid"]] = entity
 
     def export(self, name: str) -> CatalogExport:
-        """Return what the entities say."""
+        """Return the datasets and processes that the entities describe."""
         self._name = name
         self._unread = {}
         jobs: dict[JobId, ExportedJob] = {}
@@ -106,12 +106,12 @@ class AtlasEntities:
         return self._column(entity)[0] if _is_column(entity) else _dataset(entity)
 
     def _columns_by_table(self) -> dict[DatasetId, list[dict[str, Any]]]:
-        """Return the columns that name their table, where the table does not list them."""
-        found: dict[DatasetId, list[dict[str, Any]]] = {}
+        """Return the columns that name their table, although the table does not list them."""
+        columns: dict[DatasetId, list[dict[str, Any]]] = {}
         for entity in self.listed:
             if _is_column(entity) and qualified_name(entity):
-                found.setdefault(self._column(entity)[0], []).append(entity)
-        return found
+                columns.setdefault(self._column(entity)[0], []).append(entity)
+        return columns
 
     def _table(
         self, entity: dict[str, Any], by_table: dict[DatasetId, list[dict[str, Any]]]
@@ -140,7 +140,7 @@ class AtlasEntities:
         )
 
     def _add_process(self, entity: dict[str, Any], jobs: dict[JobId, ExportedJob]) -> None:
-        """Add a process. One between columns belongs to the process that it names, if any."""
+        """Add a process. A process between columns belongs to the process that it names, if any."""
         attributes = entity["attributes"]
         inputs, outputs = (self._all(entity, key) for key in ("inputs", "outputs"))
         between_columns = any(map(_is_column, (*inputs, *outputs)))
@@ -182,21 +182,21 @@ class AtlasEntities:
         """Return the entities that an attribute refers to: by guid, or by unique attributes."""
         references = _attribute(entity, key)
         several = references if isinstance(references, list) else [references]
-        found = []
+        entities = []
         for reference in several:
             if not isinstance(reference, dict):
                 continue
             target = self._by_guid.get(str(reference.get("guid")), reference)
             if qualified_name(target):
-                found.append(target)
+                entities.append(target)
             else:
                 where = f"{self._name}: {entity.get('typeName')} {qualified_name(entity)}"
                 reason = f"{key}: no entity with guid {reference.get('guid')} and no qualifiedName"
                 self._unread[UnreadRecord(where, reason)] = None
-        return found
+        return entities
 
     def _column(self, entity: dict[str, Any]) -> tuple[DatasetId, str]:
-        """Return the table and the column: as it names them, or of `db.table.column@cluster`."""
+        """Return the table and the column, from attributes or from `db.table.column@cluster`."""
         attributes = entity.get("attributes")
         named = _text(attributes.get("name")) if isinstance(attributes, dict) else ""
         table = _attribute(entity, "table")
@@ -223,7 +223,7 @@ def _attribute(entity: dict[str, Any], key: str) -> Any:
 
 
 def qualified_name(entity: dict[str, Any]) -> str:
-    """Return the name by which Atlas knows an entity, "" if it has none."""
+    """Return the qualified name of an entity, "" if it has none."""
     for key in ("attributes", "uniqueAttributes"):
         attributes = entity.get(key)
         if isinstance(attributes, dict) and isinstance(attributes.get("qualifiedName"), str):
@@ -270,8 +270,8 @@ def _job(entity: dict[str, Any]) -> JobId:
 
 def _tags(entity: dict[str, Any]) -> list[str]:
     """Return the classifications of an entity: objects in an entity, names in its header."""
-    found = entity.get("classifications") or entity.get("classificationNames") or ()
-    names = (c.get("typeName") if isinstance(c, dict) else c for c in found)
+    classifications = entity.get("classifications") or entity.get("classificationNames") or ()
+    names = (c.get("typeName") if isinstance(c, dict) else c for c in classifications)
     return [name.lower() for name in names if isinstance(name, str)]
 
 

@@ -36,24 +36,24 @@ class AtlasEntityHeader(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class EntityMutation(msgspec.Struct, kw_only=True, rename="camel"):
-    """Atlas' `EntityMutationResponse`: the stored entities, and the guids in place of theirs."""
+    """Atlas' `EntityMutationResponse`: the stored entities, and the guids assigned to them."""
 
     mutated_entities: dict[str, list[AtlasEntityHeader]]
     guid_assignments: dict[str, str]
 
 
 class BulkEntities(NamedTuple):
-    """The entities of a request, and what they say."""
+    """The entities of a request, and the export that they describe."""
 
     entities: AtlasEntities
     export: CatalogExport
 
     def ids(self) -> set[DatasetId | JobId]:
-        """Return the datasets and jobs that the entities are."""
+        """Return the datasets and jobs of the entities."""
         return {self.entities.id_of(entity) for entity in self._stored()}
 
     def answer(self, known: Collection[DatasetId | JobId]) -> EntityMutation:
-        """Return the answer, given the datasets and jobs that existed before."""
+        """Return the answer. `before` are the datasets and jobs that existed already."""
         mutated: dict[str, list[AtlasEntityHeader]] = {}
         for entity in self._stored():
             action = "UPDATE" if self.entities.id_of(entity) in known else "CREATE"
@@ -70,7 +70,7 @@ class BulkEntities(NamedTuple):
 
 
 def parse_bulk(body: bytes) -> BulkEntities:
-    """Return the entities of a request. As in Atlas, one that is invalid refuses them all."""
+    """Return the entities of a request. As in Atlas, one invalid entity rejects the request."""
     entities = parse_entities(body, "body")
     export = entities.export("body")
     if export.unread:

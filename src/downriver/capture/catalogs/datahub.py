@@ -80,7 +80,7 @@ class _Reading:
         self._export = export
 
     def add(self, aspect: _Aspect) -> None:
-        """Add what one aspect says. Aspects without lineage, columns or words are passed over."""
+        """Add the content of one aspect. Aspects without lineage, columns or labels are skipped."""
         if aspect.urn.startswith("urn:li:dataset:"):
             table_id = dataset_of(aspect.urn)
             table = self.tables.setdefault(table_id, ExportedTable(id=table_id))
@@ -94,7 +94,7 @@ class _Reading:
                 job.description = str(aspect.content.get("description") or "")
 
     def add_upstreams(self, table: ExportedTable, content: dict[str, Any]) -> None:
-        """Add the lineage of a table. DataHub names no job here: the table has one of its own."""
+        """Add the lineage of a table. DataHub names no job here, so each table gets a job."""
         job_id = JobId("datahub", f"lineage of {table.id.name}")
         job = self.jobs.setdefault(job_id, ExportedJob(id=job_id, kind="LINEAGE"))
         job.inputs += [dataset_of(one["dataset"]) for one in content.get("upstreams") or ()]
@@ -169,10 +169,10 @@ _TABLE_ASPECTS = {
 
 def dataset_of(urn: str) -> DatasetId:
     """Return the dataset of a URN. Its namespace is the platform: DataHub has no host."""
-    found = _DATASET.fullmatch(urn)
-    if found is None:
+    match = _DATASET.fullmatch(urn)
+    if match is None:
         raise ValueError(f"{urn!r} is not the URN of a dataset")
-    platform, name = unquote(found[1]), unquote(found[2])
+    platform, name = unquote(match[1]), unquote(match[2])
     if platform in _BUCKETS and "/" in name:
         bucket, _, path = name.partition("/")
         return DatasetId(f"{_BUCKETS[platform]}://{bucket}", path)
@@ -184,10 +184,10 @@ def _is_field(urn: str) -> bool:
 
 
 def _field_of(urn: str) -> tuple[DatasetId, str]:
-    found = _FIELD.fullmatch(urn)
-    if found is None:
+    match = _FIELD.fullmatch(urn)
+    if match is None:
         raise ValueError(f"{urn!r} is not the URN of a column")
-    return dataset_of(found[1]), _path(unquote(found[2]))
+    return dataset_of(match[1]), _path(unquote(match[2]))
 
 
 def _path(path: str) -> str:
@@ -195,10 +195,10 @@ def _path(path: str) -> str:
 
 
 def _job_of(urn: str) -> JobId:
-    found = _JOB.fullmatch(urn)
-    if found is None:
+    match = _JOB.fullmatch(urn)
+    if match is None:
         raise ValueError(f"{urn!r} is not the URN of a data job")
-    return JobId(unquote(found[1]), f"{unquote(found[2])}.{unquote(found[4])}")
+    return JobId(unquote(match[1]), f"{unquote(match[2])}.{unquote(match[4])}")
 
 
 def _destination(edge: dict[str, Any]) -> str:

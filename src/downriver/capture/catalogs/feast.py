@@ -37,7 +37,7 @@ def parse_feast(text: str, name: str, namespace: str = "") -> CatalogExport:
         return _Registry(content, name, namespace).export()
     if isinstance(content, dict) and isinstance(content.get("features"), list):
         return _declared_features(content, name, namespace)
-    reason = f"{name}: no featureViews and no features: neither `feast registry-dump` nor features"
+    reason = f"{name}: not the output of `feast registry-dump`, and not YAML with features"
     raise InvalidRequestError("FILE", reason)
 
 
@@ -46,7 +46,7 @@ def _decode(text: str, name: str) -> Any:
     try:
         return msgspec.json.decode(text[start.start() :] if start else text)
     except (msgspec.DecodeError, RecursionError):
-        pass  # YAML, or a text that is neither
+        pass  # YAML, or neither JSON nor YAML
     try:
         return load_values(text)
     except YamlError as exc:
@@ -84,14 +84,14 @@ class _Registry:
     def _add_view(self, spec: dict[str, Any]) -> None:
         columns = [*_list(spec, "features"), *self._keys(spec)]
         job, target = self._add(spec, "FEATURE_VIEW", columns)
-        given = spec.get("batchSource") or _inner(spec.get("streamSource"))
-        source = read_source(given, self._namespace)
+        batch_source = spec.get("batchSource") or _inner(spec.get("streamSource"))
+        source = read_source(batch_source, self._namespace)
         job.inputs += source.inputs
         stream = read_source(spec.get("streamSource"), self._namespace)
         job.inputs += [one for one in stream.inputs if one not in job.inputs]
         if not job.inputs:
             job.blind_spots.append(BlindSpotEntry("unknown_source", source.gap))
-        job.outputs[target] = _columns(source, [_text(c, "name") for c in columns], given)
+        job.outputs[target] = _columns(source, [_text(c, "name") for c in columns], batch_source)
 
     def _keys(self, spec: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the join keys of a view: its own columns, else those of its entities."""
@@ -172,8 +172,8 @@ def _declared_features(content: dict[str, Any], name: str, namespace: str) -> Ca
         job = ExportedJob(id=JobId(_SYSTEM, f"{project}.{title}"), kind="FEATURE")
         read = read_query(query, namespace or "default") if query else FeatureSource()
         job.inputs += read.inputs
-        stated = DatasetId(namespace or "default", source)
-        job.inputs += [stated] if source and stated not in job.inputs else []
+        source_id = DatasetId(namespace or "default", source)
+        job.inputs += [source_id] if source and source_id not in job.inputs else []
         field, gap = read.column_of(title) if query else (None, "the feature has no transformation")
         if field is None or read.gap:
             job.blind_spots.append(BlindSpotEntry("unknown_columns", read.gap or gap))
@@ -186,7 +186,7 @@ def _declared_features(content: dict[str, Any], name: str, namespace: str) -> Ca
 
 
 def _columns(source: FeatureSource, names: list[str], given: Any) -> ColumnSources:
-    """Return where each feature comes from. Feast renames columns by `fieldMapping`."""
+    """Return the sources of each feature. Feast renames columns by `fieldMapping`."""
     mapping = given.get("fieldMapping") if isinstance(given, dict) else None
     renamed = {new: old for old, new in mapping.items()} if isinstance(mapping, dict) else {}
     found: ColumnSources = {}
@@ -200,7 +200,7 @@ def _columns(source: FeatureSource, names: list[str], given: Any) -> ColumnSourc
 
 
 def _inner(source: Any) -> Any:
-    """Return the source that a push or stream source takes its history from."""
+    """Return the batch source of a push or stream source."""
     return source.get("batchSource") if isinstance(source, dict) else None
 
 
@@ -216,10 +216,10 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 def _list(value: Any, key: str) -> list[Any]:
-    found = _at(value, key)
-    return found if isinstance(found, list) else []
+    content = _at(value, key)
+    return content if isinstance(content, list) else []
 
 
 def _text(value: Any, key: str) -> str:
-    found = _at(value, key)
-    return found.strip() if isinstance(found, str) else ""
+    content = _at(value, key)
+    return content.strip() if isinstance(content, str) else ""

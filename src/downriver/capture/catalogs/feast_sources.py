@@ -22,7 +22,7 @@ _DIALECTS = {
 
 
 class FeatureSource(msgspec.Struct):
-    """What a view reads: a table as a whole, or the columns that a query returns.
+    """The source of a view: a whole table, or the columns that a query returns.
 
     `computed` are the columns of the query that are not copies of a column of its inputs.
     """
@@ -34,7 +34,7 @@ class FeatureSource(msgspec.Struct):
     gap: str = ""
 
     def column_of(self, feature: str) -> tuple[str | None, str]:
-        """Return the column of the query that is a feature, or the reason why none is."""
+        """Return the query's column for a feature, or the reason why there is none."""
         if feature in self.columns:
             return feature, ""
         if len(self.computed) == 1:
@@ -43,7 +43,7 @@ class FeatureSource(msgspec.Struct):
 
 
 def read_source(source: Any, namespace: str) -> FeatureSource:
-    """Return what a data source of a registry reads. `namespace` is that of tables."""
+    """Return the source that a data source of a registry reads. `namespace` is that of tables."""
     if not isinstance(source, dict):
         return FeatureSource(gap="the view has no source")
     if isinstance(source.get("batchSource"), dict):
@@ -54,9 +54,9 @@ def read_source(source: Any, namespace: str) -> FeatureSource:
             continue
         if system == "custom":
             system, options = _custom(source, options)
-        found = _read_options(system, options, namespace)
-        if found is not None:
-            return found
+        feature_source = _read_options(system, options, namespace)
+        if feature_source is not None:
+            return feature_source
     title = source.get("name") or source.get("type")
     return FeatureSource(gap=f"the source {title} names no file, table, query or topic")
 
@@ -96,7 +96,7 @@ def _custom(source: dict[str, Any], options: dict[str, Any]) -> tuple[str, dict[
 
 
 def read_query(query: str, namespace: str, dialect: str | None = None) -> FeatureSource:
-    """Return the tables of a query and where each of its columns comes from."""
+    """Return the tables of a query and the sources of each of its columns."""
     lineage = parse_sql_lineage(query, dialect=dialect)
     columns: ColumnSources = {}
     copied = set()
@@ -115,5 +115,5 @@ def read_query(query: str, namespace: str, dialect: str | None = None) -> Featur
 
 
 def _text(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found.strip() if isinstance(found, str) else ""
+    content = value.get(key)
+    return content.strip() if isinstance(content, str) else ""

@@ -99,8 +99,8 @@ class _Pipeline:
         importer = _at(self._content, "deploymentSpec", "executors", label, "importer")
         if not isinstance(importer, dict):
             return None
-        stated = _at(task, "inputs", "parameters", "uri", "runtimeValue", "constant")
-        return str(stated or _at(importer, "artifactUri", "constant") or "")
+        constant = _at(task, "inputs", "parameters", "uri", "runtimeValue", "constant")
+        return str(constant or _at(importer, "artifactUri", "constant") or "")
 
     def _inputs(
         self,
@@ -108,14 +108,14 @@ class _Pipeline:
         made: dict[tuple[str, str], DatasetId],
         given: dict[str, DatasetId],
     ) -> dict[str, DatasetId]:
-        found = {}
+        datasets = {}
         for key, source in _items(_at(task, "inputs", "artifacts")):
             output = _at(source, "taskOutputArtifact")
             place = str(_at(output, "producerTask")), str(_at(output, "outputArtifactKey"))
             artifact = made.get(place) or given.get(str(_at(source, "componentInputArtifact")))
             if artifact is not None:
-                found[key] = artifact
-        return found
+                datasets[key] = artifact
+        return datasets
 
 
 def _items(mapping: Any) -> list[tuple[str, Any]]:
@@ -123,7 +123,7 @@ def _items(mapping: Any) -> list[tuple[str, Any]]:
 
 
 def _at(value: Any, *keys: str) -> Any:
-    """Return what is at a path of keys, or None."""
+    """Return the value at a path of keys, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

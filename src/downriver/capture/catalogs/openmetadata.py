@@ -111,19 +111,19 @@ class _Reading:
             field = _column(str(lineage.get("toColumn") or ""), target)
             sources = [_column(str(one), source) for one in lineage.get("fromColumns") or ()]
             if field:
-                known = columns.setdefault(field, [])
-                known += [(_dataset(source), column) for column in sources if column]
+                column_sources = columns.setdefault(field, [])
+                column_sources += [(_dataset(source), column) for column in sources if column]
 
     def _job(self, name: str) -> ExportedJob:
         job_id = JobId(_NAMESPACE, name)
         return self.jobs.setdefault(job_id, ExportedJob(id=job_id, kind="PIPELINE"))
 
     def _end(self, edge: Any, key: str) -> str:
-        """Return the name of an end: an id in older answers, an object in newer ones."""
+        """Return the name of an end. It is an id in older answers and an object in newer ones."""
         end = edge.get(key) if isinstance(edge, dict) else None
         if isinstance(end, dict):
-            known = self._names.get(str(end.get("id")), "")
-            return str(end.get("fullyQualifiedName") or end.get("fqn") or known)
+            name = self._names.get(str(end.get("id")), "")
+            return str(end.get("fullyQualifiedName") or end.get("fqn") or name)
         return self._names.get(str(end), "")
 
 
@@ -139,7 +139,7 @@ def _column(name: str, table: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name, of which those with dots are in quotes."""
+    """Return the parts of a name. Parts with dots are in quotes."""
     parts, part, quoted = [], "", False
     for char in name:
         if char == '"':

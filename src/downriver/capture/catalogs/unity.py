@@ -34,7 +34,7 @@ def parse_unity(text: str, name: str, workspace: str = "") -> CatalogExport:
             continue
         source, target = _end(record, "source", namespace), _end(record, "target", namespace)
         if source is None and target is None:
-            reason = "names neither a source nor a target"
+            reason = "has neither a source nor a target"
             export.unread.append(UnreadRecord(f"{name}: row {place}", reason))
             continue
         job_id = _job(record, namespace, target or source)
@@ -65,7 +65,7 @@ def _end(record: dict[str, Any], end: str, namespace: str) -> DatasetId | None:
 
 
 def _job(record: dict[str, Any], namespace: str, about: DatasetId | None) -> JobId:
-    """Return the job, notebook or query of a row; without one, the table stands for it."""
+    """Return the job, notebook or query of a row; without one, a job with the table's name."""
     kind, number = text_of(record, "entity_type").lower(), text_of(record, "entity_id")
     if kind and number:
         return JobId(namespace, f"{kind}/{number}")

@@ -34,14 +34,14 @@ def read_validations(path: Path) -> list[ValidationResult]:
         raise InvalidRequestError("FILE", f"{path}: {exc.strerror}") from exc
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidRequestError("FILE", f"{path} is not JSON: {exc}") from exc
-    found = [_read(result) for result in _validations(content)]
-    if not found:
+    validations = [_read(result) for result in _validations(content)]
+    if not validations:
         raise InvalidRequestError("FILE", f"{path} is not a result of Great Expectations")
-    return found
+    return validations
 
 
 def _validations(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield the validation itself, or those of a checkpoint."""
+    """Yield a single validation, or the validations of a checkpoint."""
     if not isinstance(content, dict):
         return
     runs = content.get("run_results")

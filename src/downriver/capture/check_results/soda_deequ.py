@@ -72,8 +72,8 @@ def read_deequ_results(path: Path) -> list[ValidationResult]:
         if outcome is None:
             unread.append(f"{constraint}: was not evaluated")
             continue
-        found = _DEEQU_CONSTRAINT.match(constraint)
-        column = found[2].strip() if found else ""
+        match = _DEEQU_CONSTRAINT.match(constraint)
+        column = match[2].strip() if match else ""
         assertions.append(
             QualityAssertion(
                 assertion=constraint,

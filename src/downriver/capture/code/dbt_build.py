@@ -1,7 +1,7 @@
-"""How dbt builds a model: its materialization, what it does with new columns, its contract.
+"""How dbt builds a model: its materialization, the handling of new columns, its contract.
 
 dbt reads each setting from the `config` call in the model, else from the model's property file,
-else from `dbt_project.yml`, where the innermost folder counts.
+else from `dbt_project.yml`, where the innermost folder takes precedence.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class JinjaExpression(NamedTuple):
 
 def build_settings(configs: Iterable[dict[str, Any]], entry: dict[str, Any]) -> BuildFacet:
     """Return the settings from configs, the most important first, and a model's property entry."""
-    given = list(configs)
+    config_list = list(configs)
 
     def first(name: str) -> Any:
-        return next((config[name] for config in given if config.get(name) is not None), None)
+        return next((config[name] for config in config_list if config.get(name) is not None), None)
 
     contract = mapping(first("contract"))
     columns = mapping(entry.get("columns")).values() or entries(entry.get("columns"))

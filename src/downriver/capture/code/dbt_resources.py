@@ -1,4 +1,4 @@
-"""What the entries of dbt's manifests and of its YAML files have in common.
+"""The common parts of the entries in dbt's manifests and YAML files.
 
 Both are read as plain objects, and a field may be missing or have another type than expected.
 """
@@ -82,12 +82,12 @@ def list_refs(sql: str) -> list[str]:
 
 
 def blank_jinja_comments(source: str) -> str:
-    """Return a template in which comments are blank; every other character keeps its place."""
+    """Return a template in which comments are blank. Other characters keep their positions."""
     return _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)
 
 
 def blank_resources(sql: str) -> str:
-    """Return a template without the calls of `ref` and `source` whose arguments are written out."""
+    """Return a template without the calls of `ref` and `source` with constant arguments."""
     return _WRITTEN_OUT.sub("", sql)
 
 
@@ -97,17 +97,19 @@ def has_computed_resources(sql: str) -> bool:
 
 
 def list_resources(sql: str) -> dict[str, int]:
-    """Return what a template refers to, as `find_resource` names it, with the place of each.
+    """Return the resources of a template, as `find_resource` names them, with their positions.
 
     References to models of another project or package are left out.
     """
     plain = blank_jinja_comments(sql)
-    found = {match[1]: match.start() for match in _OWN_REF.finditer(plain)}
-    return found | {".".join(match.groups()): match.start() for match in _SOURCE.finditer(plain)}
+    resources = {match[1]: match.start() for match in _OWN_REF.finditer(plain)}
+    return resources | {
+        ".".join(match.groups()): match.start() for match in _SOURCE.finditer(plain)
+    }
 
 
 def find_resource(expression: str) -> str | None:
-    """Return what a text refers to: `orders` of `ref('orders')`, `raw.orders` of `source(…)`."""
+    """Return the resource of a text: `orders` of `ref('orders')`, `raw.orders` of `source(…)`."""
     ref, source = _REF.search(expression), _SOURCE.search(expression)
     if ref is not None:
         return ref[1]
@@ -115,7 +117,7 @@ def find_resource(expression: str) -> str | None:
 
 
 def list_filters(raw: object, *, is_filter: bool = False) -> Iterator[str]:
-    """Yield the filters and groups of a metric or saved query, and of what it is made of."""
+    """Yield the filters and groups of a metric or saved query, and of its input metrics."""
     if isinstance(raw, str):
         if is_filter:
             yield raw
@@ -139,11 +141,11 @@ class SemanticField(NamedTuple):
 
 def list_semantic_fields(condition: str) -> list[SemanticField]:
     """Return the dimensions and entities that a filter names."""
-    found = []
+    fields = []
     for name in _SEMANTIC_FIELD.findall(condition):
         parts = name.split("__")
-        found.append(SemanticField(parts[-2] if len(parts) > 1 else "", parts[-1]))
-    return [field for field in dict.fromkeys(found) if field.name != _TIME_OF_MEASURE]
+        fields.append(SemanticField(parts[-2] if len(parts) > 1 else "", parts[-1]))
+    return [field for field in dict.fromkeys(fields) if field.name != _TIME_OF_MEASURE]
 
 
 _SEMANTIC_FIELD = re.compile(r"\b(?:TimeDimension|Dimension|Entity)\(\s*['\"]([^'\"]+)['\"]")
@@ -160,7 +162,7 @@ _NO = frozenset({"", "false", "no"})
 _SOURCE_OF = re.compile(
     r"\bsources?\s*:\s*([\w.]+(?:(?:\s*\+\s*|\s+and\s+)[\w.]+)*)", re.IGNORECASE
 )
-_JOINT = re.compile(r"\s*(?:\+|\band\b)\s*")
+_JOINT = re.compile(r"(?:(?<!\s)\s+)?(?:\+|\band\b)\s*")
 
 
 def _is_concept(value: object) -> bool:
@@ -192,8 +194,8 @@ def list_declared_sources(raw: dict[str, Any]) -> list[str]:
     """Return the tables that `meta.lineage` names: `source: raw_orders`, as text or a mapping."""
     declared = list_meta(raw).get("lineage")
     if isinstance(declared, str):
-        found = _SOURCE_OF.search(declared)
-        return _JOINT.split(found[1]) if found else []
+        match = _SOURCE_OF.search(declared)
+        return _JOINT.split(match[1]) if match else []
     entry = mapping(declared)
     listed = [entry.get("source"), *texts(entry.get("source")), *texts(entry.get("sources"))]
     return list(dict.fromkeys(name for each in listed if (name := text(each))))

@@ -95,8 +95,8 @@ class DerivationStep(msgspec.Struct, frozen=True, order=True):
 class OutputShape(msgspec.Struct, frozen=True, kw_only=True):
     """The columns a job writes to a dataset, and the steps that derive them.
 
-    `without` are columns that are dropped. `open` is true when columns of a dataset with an
-    unknown schema are written too.
+    `without` are the dropped columns. `open` is true when columns of a dataset with an unknown
+    schema are written too.
     """
 
     dataset: DatasetId
@@ -155,7 +155,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
     def add_aggregation(
         self, source: DatasetId, source_field: str, target: DatasetId, target_field: str
     ) -> None:
-        """Add an edge from a column to an aggregate of it, and the reference to the column."""
+        """Add an edge from a column to its aggregate, and the reference to the column."""
         edge = CodeEdge(
             source=source,
             source_field=source_field,
@@ -180,7 +180,7 @@ def set_query(job: CodeJob, sql: str, rendered: RenderedTemplate | None = None) 
         job.sql = sql
         return
     job.raw = sql
-    # The last rendering takes the branches that only a run can decide: it has all SQL.
+    # The last rendering takes all branches that depend on run-time values, so it has all SQL.
     job.sql = rendered.texts[-1]
 
 

@@ -1,4 +1,4 @@
-"""Parses Python, also code for a newer version than the one that runs."""
+"""Parses Python, including code for newer versions than the running one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 # Python 3.12: `type Name[T] = …`, `def name[T](…)` and `class Name[T]:`.
 _TYPE_ALIAS = re.compile(
-    r"^([ \t]*)type[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*=(?!=)", re.MULTILINE
+    r"^([ \t]*)type[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\][ \t]*)?=(?!=)", re.MULTILINE
 )
 _TYPE_PARAMETERS = re.compile(
     r"^([ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w+)\[[^\n]*?\](?=[ \t]*[(:])", re.MULTILINE

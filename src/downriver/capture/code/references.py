@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 200
 _TOKEN = re.compile(
     r"""
-    (?P<skip>\{\#.*?\#\}|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*')
-    |(?P<tag>\{\{.*?\}\}|\{%.*?%\})
+    (?P<skip>\{\#.*?(?:\#\}|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\]|\\.|'')*')
+    |(?P<tag>\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))
     |(?P<name>"[^"\n]+"|`[^`\n]+`|\[[A-Za-z_][^\]\n]*\]|[^\W\d][\w$]*)
     |(?P<mark>[^\s\w])
     """,
@@ -54,7 +54,7 @@ _OUTSIDE: tuple[Clause, int, str] = ("other", 0, "")
 
 
 class TableNames(NamedTuple):
-    """How table names of a lineage become dataset ids, and what template functions refer to.
+    """The dataset ids of table names in a lineage, and the tables of template functions.
 
     `called` maps the argument of `ref('model')` or `source('raw', 'orders')` (as `raw.orders`), in
     lower case, to its table where the table has another name. `this` is the table of `{{ this }}`.
@@ -114,9 +114,7 @@ class _Finder:
         self._targets = _tables_by_field([edge.target for edge in edges])
         self._ctes = self._find_ctes()
         self._aliases: dict[str, str] = {}
-        self._read_by: dict[
-            int, list[str | None]
-        ] = {}  # by query; None stands for a CTE or a subquery
+        self._read_by: dict[int, list[str | None]] = {}  # by query; None is a CTE or a subquery
         self._find_tables()
 
     def find(self) -> Iterator[_Place]:
@@ -163,7 +161,7 @@ class _Finder:
                 yield self._place(table, field, token._replace(line=line))
 
     def _meant_by(self, qualifier: str, tables: dict[str, str]) -> dict[str, str]:
-        """Keep the tables a qualifier can mean; a CTE can mean every table it reads."""
+        """Keep the tables that a qualifier may mean. A CTE may mean every table that it reads."""
         table = self._aliases.get(qualifier.casefold())
         return {table: tables[table]} if table in tables else tables
 

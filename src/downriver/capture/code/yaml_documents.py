@@ -1,7 +1,7 @@
 """Reads untrusted YAML within limits of size, nesting and repetition.
 
 A few bytes of YAML can nest so deeply that a recursive reader ends the process, or repeat aliases
-so often that their expansion fills the memory. Everything that reads YAML starts here.
+so often that their expansion fills the memory. All code that reads YAML uses this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 from downriver import settings
 
 _C_LOADER = getattr(yaml, "CSafeLoader", None)  # libyaml is ten times faster
-_SAFE_NESTING = 1000  # what libyaml's recursive composer can take in any thread
+_SAFE_NESTING = 1000  # the depth that libyaml's recursive composer supports in any thread
 _LINE_START = re.compile(r"^[ ?-]+", re.MULTILINE)
 
 
@@ -94,7 +94,7 @@ def _compose(text: str, deepest: int) -> list[yaml.Node]:
             _check_nesting(text, deepest, _C_LOADER)
             return list(yaml.compose_all(text, Loader=_C_LOADER))
         except yaml.YAMLError:
-            pass  # the messages of the Python loader do not depend on the version of libyaml
+            pass  # use the Python loader for messages that do not depend on the version of libyaml
     _check_nesting(text, deepest, yaml.SafeLoader)
     return list(yaml.compose_all(text, Loader=yaml.SafeLoader))
 
@@ -102,7 +102,7 @@ def _compose(text: str, deepest: int) -> list[yaml.Node]:
 def _is_within(text: str, deepest: int, most: int) -> bool:
     """Whether cheap upper bounds show that a text is within the limits.
 
-    Without an anchor nothing is repeated, and every value but one needs a character or follows one.
+    Without an anchor nothing is repeated, and every value but one needs or follows a character.
     """
     return "&" not in text and 2 * len(text) + 1 <= most and _most_nesting(text) < deepest
 
@@ -133,7 +133,7 @@ def _check_nesting(text: str, deepest: int, loader: Any) -> None:
 def _check_nodes(document: yaml.Node, deepest: int, most: int) -> None:
     """Raise if a document nests too deeply, or has too many values once aliases are expanded."""
     sizes: dict[yaml.Node, tuple[int, int]] = {}  # values and depth below a node
-    open_nodes: set[yaml.Node] = set()  # an alias is the node itself, another equal node is not
+    open_nodes: set[yaml.Node] = set()  # an alias is the same node, an equal node is not
     pending = [document]
     while pending:
         node = pending[-1]

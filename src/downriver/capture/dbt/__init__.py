@@ -1,4 +1,4 @@
-"""Lineage from the files in dbt's target directory. dbt itself is not needed."""
+"""Lineage from the files in dbt's target directory, without dbt."""
 
 from downriver.capture.dbt.artifacts import read_artifacts
 from downriver.capture.dbt.nodes import DbtNaming

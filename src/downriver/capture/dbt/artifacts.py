@@ -87,7 +87,7 @@ class PropertyLines:
         self._lines = cache(self._read)
 
     def line(self, path: str, *names: str) -> int:
-        """Return the line of `name: NAME` for the last of several names.
+        """Return the line of `name: NAME` for the last name.
 
         Each name is searched after the line of the one before it. The line is 1 when the file or
         the name is missing.
@@ -113,5 +113,5 @@ class PropertyLines:
             return []
         file = (self._project / path).resolve()
         if not file.is_relative_to(self._project.resolve()) or not file.is_file():
-            return []  # a manifest must not point to files outside the project
+            return []  # ignore files outside the project
         return file.read_text("utf-8", errors="replace").splitlines()

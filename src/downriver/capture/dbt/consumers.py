@@ -213,7 +213,7 @@ class DbtConsumers:
             for _, dimension in list_semantic_fields(where):
                 source = self._dimensions.get(dimension)
                 if source is None:
-                    message = f"no semantic model has {dimension}, which a filter names"
+                    message = f"a filter uses {dimension}, which no semantic model has"
                     job.add_blind_spot(CodeBlindSpot("not_read", message, job.line))
                     continue
                 job.add_input(source)

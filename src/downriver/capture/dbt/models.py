@@ -9,9 +9,7 @@ import msgspec
 
 from downriver.capture.code import (
     CodeBlindSpot,
-    CodeEdge,
     CodeJob,
-    ColumnReference,
     DocumentedColumn,
     TableNames,
     add_sql,
@@ -20,6 +18,11 @@ from downriver.capture.code import (
 )
 from downriver.capture.code.dbt_build import build_settings
 from downriver.capture.code.dbt_resources import text, texts
+from downriver.capture.code.dbt_snapshots import (
+    add_snapshot_columns,
+    add_snapshot_references,
+    list_snapshot_columns,
+)
 from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.dbt.nodes import DbtNode, catalog_columns
 from downriver.capture.sql import (
@@ -39,11 +42,10 @@ if TYPE_CHECKING:
 
 _KINDS = {"model": "MODEL", "snapshot": "SNAPSHOT", "seed": "SEED", "analysis": "ANALYSIS"}
 _INCREMENTAL = re.compile(r"\bis_incremental\s*\(")
-_SNAPSHOT_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 
 class DbtModels:
-    """Reads the SQL of one project, parents first: their inferred schemas are used by children."""
+    """Reads the SQL of one project, parents first, because children use their inferred schemas."""
 
     def __init__(
         self, artifacts: Artifacts, nodes: Mapping[str, DbtNode], naming: DbtNaming
@@ -52,7 +54,7 @@ class DbtModels:
         self._naming = naming
         self._stored = [node for node in nodes.values() if node.is_stored]
         self._ids = {node.relation.casefold(): naming.dataset(node) for node in self._stored}
-        self.called = _called(nodes)
+        self.called = _tables_by_argument(nodes)
         self._called_folded = {key.casefold(): table for key, table in self.called.items()}
         self._macros = {
             key: text(raw.get("macro_sql")) for key, raw in artifacts.resources("macros").items()
@@ -70,7 +72,7 @@ class DbtModels:
                 self.columns[node.relation.casefold()] = known
 
     def read(self, node: DbtNode) -> CodeJob:
-        """Return the job of a node. Readers of an ephemeral model read its inputs."""
+        """Return the job of a node. An ephemeral model is replaced by its inputs."""
         job = self._job(node)
         if node.kind == "seed":
             job.add_output(self._naming.dataset(node))
@@ -86,16 +88,16 @@ class DbtModels:
 
     def _add_declared(self, name: str, job: CodeJob) -> None:
         """Add a table that `meta.lineage` names as an input."""
-        found = {
+        nodes = {
             node.id: node
             for node in self._stored
             if name in (node.name, f"{node.source_name}.{node.name}", node.relation)
         }
-        if len(found) == 1:
-            (node,) = found.values()
+        if len(nodes) == 1:
+            (node,) = nodes.values()
             job.add_input(self._naming.dataset(node))
         else:
-            reason = f"meta.lineage names {name!r}, of which the project has {len(found)}"
+            reason = f"meta.lineage names {name!r}: {len(nodes)} models of the project match, not 1"
             job.add_blind_spot(CodeBlindSpot("unknown_source", reason, 1))
 
     def dataset_for(self, table: str) -> DatasetId:
@@ -104,8 +106,8 @@ class DbtModels:
 
     def columns_of(self, table: str) -> Sequence[str] | None:
         """Return the columns of a table; None when they are unknown."""
-        known = self.columns.get(table.casefold())
-        return None if known is None else [column.name for column in known]
+        columns = self.columns.get(table.casefold())
+        return None if columns is None else [column.name for column in columns]
 
     def parents(self, node: DbtNode) -> list[DbtNode]:
         """Return the tables a node depends on, directly or through ephemeral models."""
@@ -168,7 +170,8 @@ class DbtModels:
             if reference.dataset != target and reference.dataset not in unstored
         )
         if node.kind == "snapshot" and target is not None:
-            _add_snapshot_columns(node, job, target)
+            add_snapshot_references(job, node.config)
+            add_snapshot_columns(job, target, node.config)
 
     def table_names(self, node: DbtNode) -> TableNames:
         """Return the names of tables in a node's code."""
@@ -250,7 +253,7 @@ class DbtModels:
             return
         names = lineage.statements[-1].columns if lineage.statements else []
         if node.kind == "snapshot" and names:
-            names = [*names, *_SNAPSHOT_COLUMNS]
+            names = [*names, *list_snapshot_columns(node.config)]
         is_open = any(edge.target.column == "*" for edge in lineage.column_edges)
         if names and not is_open:
             described = {column.name.casefold(): column for column in node.columns}
@@ -267,7 +270,7 @@ def _as_entry(node: DbtNode) -> dict[str, object]:
     return {"columns": [{"name": c.name, "data_type": c.type} for c in node.columns]}
 
 
-def _called(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
+def _tables_by_argument(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
     """Return the table of each `ref` and `source`, by their arguments."""
     called: dict[str, str] = {}
     for node in nodes.values():
@@ -330,28 +333,4 @@ def _without_itself(lineage: SqlLineage, table: str) -> SqlLineage:
         outputs=[name for name in lineage.outputs if name.casefold() != own],
         column_edges=[e for e in lineage.column_edges if e.source.table.casefold() != own],
         dataset_edges=[e for e in lineage.dataset_edges if e.source.table.casefold() != own],
-    )
-
-
-def _add_snapshot_columns(node: DbtNode, job: CodeJob, target: DatasetId) -> None:
-    """Add the columns of a snapshot, derived from its key and its `updated_at` column."""
-    config = node.config
-    watched = texts(config.get("updated_at")) or texts(config.get("check_cols"))
-    if watched in (["all"], []):
-        watched = []
-    for column in [*watched, *texts(config.get("unique_key"))]:
-        for edge in [e for e in job.edges if e.target_field.casefold() == column.casefold()]:
-            columns = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
-            job.edges += [_made(edge, name, target) for name in columns]
-            job.add_reference(
-                ColumnReference(
-                    dataset=edge.source, field=edge.source_field, line=1, clause="other",
-                    text=f"snapshot config: {column}",
-                )
-            )  # fmt: skip
-
-
-def _made(edge: CodeEdge, name: str, target: DatasetId) -> CodeEdge:
-    return msgspec.structs.replace(
-        edge, target=target, target_field=name, subtype="TRANSFORMATION", expression=""
     )

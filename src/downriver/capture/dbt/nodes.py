@@ -190,7 +190,7 @@ class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
         return DatasetId(self.namespace, ".".join(parts))
 
     def consumer(self, folder: str, name: str) -> DatasetId:
-        """Return the dataset of an exposure, metric or semantic model."""
+        """Return the dataset of an exposure, a metric or a semantic model."""
         return DatasetId(f"dbt://{self.project}", f"{folder}/{name}")
 
     def consumer_job(self, key: str) -> JobId:
@@ -199,7 +199,7 @@ class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_namespace(adapter: str, project: str) -> str:
-    """Return the namespace of an adapter and project; a manifest does not name its database."""
+    """Return the namespace of an adapter and project, because a manifest has no database URL."""
     if adapter == "bigquery":
         return "bigquery"
     return f"{_SCHEMES.get(adapter, adapter) or 'dbt'}://{project}"

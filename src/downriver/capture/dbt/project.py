@@ -149,7 +149,7 @@ def capture_dbt(
 
 
 def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str) -> DbtNaming:
-    """Return the naming of a project; its namespace is the project's own unless one is given."""
+    """Return the naming of a project. `namespace` replaces the project's own namespace."""
     adapter = text(artifacts.metadata.get("adapter_type"))
     project = text(artifacts.metadata.get("project_name")) or _first_package(artifacts)
     return DbtNaming(
@@ -262,7 +262,7 @@ class _Reading:
 
     def _note(self, node: DbtNode) -> DatasetNote:
         alias = self._naming.alias(node)
-        # Only complete lists: documentation often has a few columns of many.
+        # Only complete lists: documentation often lists only some of the columns.
         columns = self._models.columns.get(node.relation.casefold(), [])
         spelled = {column.name.casefold(): column.name for column in columns}
         return DatasetNote(

@@ -28,7 +28,7 @@ _RETRY_AFTER = 15.0  # seconds
 
 
 class Emitter:
-    """Sends events in order. What cannot be sent is spooled and sent later."""
+    """Sends events in order. Events that cannot be sent are spooled and sent later."""
 
     def __init__(self, send: Send, spool: Spool) -> None:
         self._send = send
@@ -70,7 +70,7 @@ class Emitter:
         return done.wait(timeout)
 
     def close(self, timeout: float = 2.0) -> None:
-        """Send the queued events, or spool them after `timeout`: a job's exit is not delayed."""
+        """Send the queued events, or spool them after `timeout`, so that the job can exit."""
         if not self.flush(timeout):
             with guarded("spooling events at the end of a job"):
                 self._spool.add([*self._sending, *self._take_all()])
@@ -80,7 +80,7 @@ class Emitter:
         if self._closes_in == os.getpid():
             return
         self._closes_in = os.getpid()
-        if _is_started_by_multiprocessing():  # it runs no atexit functions
+        if _is_started_by_multiprocessing():  # such a process runs no atexit functions
             from multiprocessing.util import Finalize
 
             Finalize(None, self.close, exitpriority=100)

@@ -8,12 +8,13 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from downriver.capture.emit.guard import guarded
 from downriver.errors import InvalidRequestError
 from downriver.fork_safety import keep_inherited, renew_in_child
 from downriver.openlineage.wire import raw_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from downriver.openlineage.wire import Event
 
@@ -72,7 +73,7 @@ class CollectorEndpoint(NamedTuple):
         return target if status in _MAY_CHANGE_METHOD and same_host_by_https else None
 
     def may_have_key_of(self, configured: CollectorEndpoint) -> bool:
-        """Whether the key for the configured collector is also sent here."""
+        """Whether the key for the configured collector may be sent to this endpoint."""
         same_name = self.hostname == configured.hostname
         return self.host == configured.host or (same_name and self.secure)
 
@@ -84,12 +85,19 @@ class _Response(NamedTuple):
 
 
 class HttpSender:
-    """Posts events to the collector at `url`, one by one, over one kept connection."""
+    """Posts events to the collector at `url`, one by one, over one kept connection.
 
-    def __init__(self, url: str, key: str = "", *, timeout: float = 5.0) -> None:
+    `reject` is called with each event that the collector rejects, and the reason. A rejected event
+    is not sent again.
+    """
+
+    def __init__(
+        self, url: str, key: str = "", *, reject: Callable[[bytes, str], None], timeout: float = 5.0
+    ) -> None:
         endpoint = CollectorEndpoint.of(url)
         if endpoint is None:
             raise InvalidRequestError("DOWNRIVER_URL", f"{url!r} is not an http:// or https:// URL")
+        self._reject = reject
         self._timeout = timeout
         path = urlsplit(url).path.rstrip("/")
         self._endpoint = endpoint._replace(path=f"{path}/api/v1/lineage")
@@ -108,7 +116,7 @@ class HttpSender:
         self._connection.close()
 
     def __call__(self, events: Sequence[Event | bytes]) -> None:
-        """Post events; an event that the collector rejects is logged and not sent again."""
+        """Post events; an event that the collector rejects does not hold up the next ones."""
         for event in events:
             try:
                 response = self._deliver(raw_bytes(event))
@@ -125,9 +133,11 @@ class HttpSender:
                 raise NotDeliveredError(f"the collector answered {status}: {text[:200]}")
             if status >= _REJECTED:
                 log.warning("the collector rejected an event (%s): %s", status, text[:500])
+                with guarded("keeping a rejected event"):
+                    self._reject(raw_bytes(event), f"{status}: {text[:500]}")
 
     def _deliver(self, event: bytes) -> _Response:
-        """Post an event and follow redirects; a permanent one holds for the next events too."""
+        """Post an event and follow redirects. A permanent redirect also applies to later events."""
         configured = self._endpoint
         permanent = True
         try:

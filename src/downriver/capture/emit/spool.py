@@ -1,4 +1,7 @@
-"""Events that could not be sent yet: one file per process, in a folder shared by all."""
+"""Events that could not be sent yet: one file per process, in a folder shared by all.
+
+Events that the collector rejected are in separate files. They are sent again only on request.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from downriver import settings
 from downriver.errors import SpoolFullError
@@ -22,17 +27,30 @@ if TYPE_CHECKING:
 
 _BATCH = 200
 _TAKEN = ".sending"
-_DROPPED = "dropped"  # the file with the numbers of events that found no room
+_REJECTED = ".rejected"
+_REJECTED_SHARE = 0.1  # of the limit, so that rejected events leave room for unsent ones
+_DROPPED = "dropped"  # the file with the numbers of events that did not fit into the spool
 _ABANDONED_AFTER = 600.0  # seconds; the process that took the file has died
 
 
 class SpoolState(NamedTuple):
-    """How many files, events and bytes a spool holds, and how many events it had no room for."""
+    """The number of files, events and bytes of a spool, and of events that did not fit.
+
+    `rejected` counts the events that the collector rejected and that are kept.
+    """
 
     files: int
     events: int
     size: int
     dropped: int
+    rejected: int
+
+
+class RejectedEvent(msgspec.Struct, kw_only=True):
+    """An event that the collector rejected, as sent, and the reason that it gave."""
+
+    reason: str
+    event: str
 
 
 class Spool:
@@ -46,25 +64,58 @@ class Spool:
     def renew(self) -> None:
         """Use a new file in a forked process."""
         self._file: Path | None = None
+        self._rejected_file: Path | None = None
         self._lock = threading.Lock()
 
     def add(self, events: Sequence[Event | bytes]) -> None:
         """Store events; they are on disk when this returns. Raise if the spool is full."""
         lines = [raw_bytes(event) + b"\n" for event in events]
-        limit_mb = settings.read_number(settings.SPOOL_MB)
         with self._lock:
-            if self._size() + sum(map(len, lines)) > limit_mb * 2**20:
-                with (self.folder / _DROPPED).open("a") as file:
-                    file.write(f"{len(lines)}\n")
-                raise SpoolFullError(str(self.folder), len(lines), limit_mb)
+            self._check_room(_size(self._files()), lines)
             if self._file is None or not self._file.exists():
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._file = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
-                self._file.touch(mode=0o600)
-            with self._file.open("ab") as file:
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
+                self._file = self._new_file(".jsonl")
+            _append(self._file, lines)
+
+    def reject(self, event: bytes, reason: str) -> None:
+        """Keep an event that the collector rejected. Raise if there is no room for it."""
+        kept = RejectedEvent(reason=reason, event=event.decode(errors="replace"))
+        lines = [msgspec.json.encode(kept) + b"\n"]
+        with self._lock:
+            self._check_room(_size(self._rejected_files()), lines, share=_REJECTED_SHARE)
+            if self._rejected_file is None or not self._rejected_file.exists():
+                self._rejected_file = self._new_file(_REJECTED)
+            _append(self._rejected_file, lines)
+
+    def rejected(self) -> Iterator[RejectedEvent]:
+        """Yield the events that the collector rejected."""
+        for path in self._rejected_files():
+            with contextlib.suppress(FileNotFoundError):
+                yield from map(_decode_rejected, path.read_bytes().splitlines())
+
+    def retry_rejected(self) -> int:
+        """Put the rejected events among those to send, and return their number."""
+        count = 0
+        for path in self._rejected_files():
+            events = [
+                _decode_rejected(line).event.encode() for line in path.read_bytes().splitlines()
+            ]
+            self.add(events)
+            path.unlink()
+            count += len(events)
+        return count
+
+    def _check_room(self, used: int, lines: list[bytes], *, share: float = 1) -> None:
+        limit_mb = settings.read_number(settings.SPOOL_MB)
+        if used + sum(map(len, lines)) > limit_mb * 2**20 * share:
+            with (self.folder / _DROPPED).open("a") as file:
+                file.write(f"{len(lines)}\n")
+            raise SpoolFullError(str(self.folder), len(lines), limit_mb)
+
+    def _new_file(self, suffix: str) -> Path:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}{suffix}"
+        path.touch(mode=0o600)
+        return path
 
     def drain(self, send: Callable[[Sequence[Event | bytes]], None]) -> int:
         """Send all events, oldest file first, and return their number; stop at a failure."""
@@ -92,15 +143,13 @@ class Spool:
         """Return how many files, events and bytes there are, and how many events were dropped."""
         files = [path for path in self._files() if path.exists()]
         bodies = [path.read_bytes() for path in files]
-        events = sum(body.count(b"\n") for body in bodies)
-        return SpoolState(len(files), events, sum(map(len, bodies)), self._dropped())
-
-    def _size(self) -> int:
-        size = 0
-        for path in self._files():
-            with contextlib.suppress(FileNotFoundError):  # another process sent it
-                size += path.stat().st_size
-        return size
+        return SpoolState(
+            files=len(files),
+            events=sum(body.count(b"\n") for body in bodies),
+            size=sum(map(len, bodies)),
+            dropped=self._dropped(),
+            rejected=sum(1 for _ in self.rejected()),
+        )
 
     def _dropped(self) -> int:
         try:
@@ -113,10 +162,32 @@ class Spool:
             return []
         return sorted([*self.folder.glob("*.jsonl"), *self.folder.glob(f"*{_TAKEN}")])
 
+    def _rejected_files(self) -> list[Path]:
+        return sorted(self.folder.glob(f"*{_REJECTED}")) if self.folder.is_dir() else []
+
     def _waiting(self) -> Iterator[Path]:
         for path in sorted(self._files(), key=_age):
             if path.suffix != _TAKEN or _age(path) < time.time() - _ABANDONED_AFTER:
                 yield path
+
+
+def _size(files: list[Path]) -> int:
+    size = 0
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):  # another process sent it
+            size += path.stat().st_size
+    return size
+
+
+def _append(path: Path, lines: list[bytes]) -> None:
+    with path.open("ab") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _decode_rejected(line: bytes) -> RejectedEvent:
+    return msgspec.json.decode(line, type=RejectedEvent)
 
 
 def _age(path: Path) -> float:

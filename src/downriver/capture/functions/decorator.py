@@ -1,4 +1,4 @@
-"""The decorator for functions, coroutines and generators: each call is a run."""
+"""The decorator for functions, coroutines and generators. Each call is a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class TrackingOptions(NamedTuple):
-    """What to record of a function, and where to send it.
+    """The options of a tracked function: what to record, and where to send events.
 
     `sources` and `targets` are called for each call of the function, with its arguments by name.
     """
@@ -94,7 +94,7 @@ def _generator(function: Callable[..., Any], tracking: TrackingOptions) -> Calla
                         return call.add_result(end.value)
                 try:
                     sent = yield call.add_result(value)
-                except GeneratorExit:  # the caller stops early; the values so far count
+                except GeneratorExit:  # the caller stops early: record the values so far
                     values.close()
                     return None
                 except BaseException as thrown:  # noqa: BLE001 — thrown into the generator
@@ -195,7 +195,7 @@ class _Call:
         with guarded("recording the datasets of a tracked function"):
             for source in self._sources:
                 self.run.reads(*source)
-            # With several targets it is unknown which of them the returned frame is.
+            # With several targets, it is unknown to which of them the frame belongs.
             shape = self._returned if len(self._targets) == 1 else UNKNOWN_SHAPE
             for target in self._targets:
                 self.run.writes(target.dataset, shape.plus(target.shape))

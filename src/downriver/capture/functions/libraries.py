@@ -1,6 +1,4 @@
-"""The functions of pandas, polars, pyarrow and duckdb that read and write data, and the datasets
-their arguments name.
-"""
+"""Functions of pandas, polars, pyarrow and duckdb that read or write data, and their datasets."""
 
 from __future__ import annotations
 
@@ -215,11 +213,11 @@ def _record_sql(
 ) -> None:
     from downriver.capture.sql import parse_sql_lineage  # slow to import, and only SQL needs it
 
-    found = parse_sql_lineage(sql, dialect=dialect)
-    for table in found.inputs:
+    lineage = parse_sql_lineage(sql, dialect=dialect)
+    for table in lineage.inputs:
         if table not in frames:
             run.reads(_table(table, names))
-    for table in found.outputs:
+    for table in lineage.outputs:
         run.writes(_table(table, names))
 
 
@@ -234,8 +232,8 @@ def _frames_of_caller() -> frozenset[str]:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("downriver."):
         frame = frame.f_back
-    found = {**frame.f_globals, **frame.f_locals}
-    return frozenset(name for name, value in found.items() if is_frame(value))
+    variables = {**frame.f_globals, **frame.f_locals}
+    return frozenset(name for name, value in variables.items() if is_frame(value))
 
 
 def _argument(

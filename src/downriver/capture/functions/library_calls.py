@@ -1,7 +1,7 @@
 """Records reads and writes of data libraries while a tracked function runs.
 
 The libraries' functions are replaced only while a tracked function runs. The replacements record
-calls made in that function's context and behave the same for every other caller.
+only calls in that function's context, and do not change results.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""One call of a tracked function, and the datasets it reads and writes: declared by the user, or
-seen in frames.
-"""
+"""A call of a tracked function, and the datasets that it reads and writes."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ class Dataset:
 
 
 def as_dataset(value: Any) -> str | Dataset:
-    """Return a dataset, given by a name, URI or path, a dictionary, or an object of a library.
+    """Return a dataset from a name, URI or path, a dictionary, or an object of a library.
 
     A dictionary or object has a `name`, and may have a `namespace` and the fields of its schema,
     as the datasets of OpenLineage have. An Airflow asset has a `uri`.
@@ -53,7 +51,7 @@ def as_dataset(value: Any) -> str | Dataset:
 
 
 def name_dataset(value: Any) -> str:
-    """Return the name of a dataset that is given in any way that `as_dataset` takes."""
+    """Return the name of a dataset. It accepts the same values as `as_dataset`."""
     dataset = as_dataset(value)
     return dataset if isinstance(dataset, str) else f"dataset:{dataset.namespace}:{dataset.name}"
 
@@ -90,9 +88,9 @@ class FrameShape(NamedTuple):
     rows: int | None = None
 
     def plus(self, other: FrameShape) -> FrameShape:
-        """Return the shape of both together: the rows of frames that a generator yields add up."""
-        known = [rows for rows in (self.rows, other.rows) if rows is not None]
-        return FrameShape(self.fields or other.fields, sum(known) if known else None)
+        """Return the combined shape: the numbers of rows of frames from a generator add up."""
+        counts = [rows for rows in (self.rows, other.rows) if rows is not None]
+        return FrameShape(self.fields or other.fields, sum(counts) if counts else None)
 
 
 UNKNOWN_SHAPE = FrameShape()

@@ -47,7 +47,7 @@ def list_tables(url: str) -> Iterator[str]:
 
 
 def without_password(url: str) -> str:
-    """Return a URL that can be shown."""
+    """Return a URL without its password."""
     return re.sub(r"^([^:]*://[^/@:]*):[^@]*@", r"\1@", url).partition("?")[0]
 
 
@@ -97,7 +97,7 @@ def _read_with_sqlalchemy(url: str) -> list[tuple[str, ...]]:
     try:
         engine = sqlalchemy.create_engine(url)
         inspector = sqlalchemy.inspect(engine)
-        found = [
+        tables = [
             (engine.url.database or "", schema or "", name)
             for schema in inspector.get_schema_names()
             if schema.casefold() not in _SYSTEM_SCHEMAS
@@ -108,7 +108,7 @@ def _read_with_sqlalchemy(url: str) -> list[tuple[str, ...]]:
         raise _unreadable(url, exc) from exc
     # SQLite's only schema and database are not part of a name.
     return [
-        (name,) if engine.dialect.name == "sqlite" else row for row in found for name in row[2:]
+        (name,) if engine.dialect.name == "sqlite" else row for row in tables for name in row[2:]
     ]
 
 

@@ -1,7 +1,7 @@
 """Kafka: events on topics, records that state their lineage, and connectors.
 
 `consumer.py` reads records, `records.py` finds the lineage in one, `changes.py` reads change events
-of Debezium, `edges.py` selects what is news, and `connectors.py` reads Kafka Connect.
+of Debezium, `edges.py` selects the new edges, and `connectors.py` reads Kafka Connect.
 """
 
 from downriver.capture.kafka.consumer import KafkaAddress, KafkaConsumer, parse_address

@@ -32,7 +32,7 @@ class ChangedTable(NamedTuple):
 
 
 def read_change(body: dict[str, Any], schema: object, topic: DatasetId) -> ChangedTable | None:
-    """Return the table of a change event; None if the record is no change event."""
+    """Return the table of a change event; None if the record is not a change event."""
     source = body.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("connector"), str):
         return None
@@ -50,7 +50,7 @@ def read_change(body: dict[str, Any], schema: object, topic: DatasetId) -> Chang
 
 
 def table_namespace(connector: str, server: str) -> str:
-    """Return the namespace of the tables behind a connector: change events do not name the host."""
+    """Return the namespace of a connector's tables, without a host: change events name none."""
     return f"{SCHEMES[connector]}://{server}"
 
 

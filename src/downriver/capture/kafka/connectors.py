@@ -73,14 +73,14 @@ def parse_connectors(text: str | bytes, name: str, brokers: str) -> CatalogExpor
 
 def fetch_connectors(api: RestApi) -> bytes:
     """Return the connectors of a Connect cluster, each with the topics that it used so far."""
-    found = api.get("/connectors?expand=info")
-    if not isinstance(found, dict):
+    response = api.get("/connectors?expand=info")
+    if not isinstance(response, dict):
         raise ServerError(api.url, "the response of /connectors is not that of Kafka Connect")
-    for name, entry in found.items():
+    for name, entry in response.items():
         used = api.get(f"/connectors/{quote(name, safe='')}/topics")
         if isinstance(used, dict) and isinstance(used.get(name), dict):
             entry["topics"] = used[name].get("topics", [])
-    return msgspec.json.encode(found)
+    return msgspec.json.encode(response)
 
 
 def _connectors(content: Any) -> list[Connector]:
@@ -90,7 +90,7 @@ def _connectors(content: Any) -> list[Connector]:
     if not isinstance(content, dict):
         return []
     info = content.get("info")
-    if isinstance(info, dict):  # of `?expand=info`, with its topics if they were asked for
+    if isinstance(info, dict):  # the response of `?expand=info`, with topics on request
         return [one._replace(topics=_topics(content)) for one in _connectors(info)]
     config = content.get("config")
     if isinstance(config, dict) and "connector.class" in config:
@@ -147,7 +147,7 @@ def _job(connector: Connector, home: str, aliases: dict[DatasetId, DatasetId]) -
 def _unstated(connector: Connector, what: str) -> str:
     return (
         f"the configuration of {connector.name} does not list what it {what}; read the connectors "
-        "from the REST API, which knows their topics"
+        "from the REST API, which lists their topics"
     )
 
 
@@ -215,10 +215,12 @@ def _jdbc_sink(connector: Connector, home: str) -> list[_Copy]:
     pattern = connector.config.get("table.name.format") or "${topic}"
     pattern = connector.config.get("collection.name.format") or pattern
     url = connector.config.get("connection.url", "")
-    return _sink(connector, home, lambda topic: dataset_over_jdbc(url, _named(pattern, topic)))
+    return _sink(
+        connector, home, lambda topic: dataset_over_jdbc(url, _fill_pattern(pattern, topic))
+    )
 
 
-def _named(pattern: str, topic: str) -> str:
+def _fill_pattern(pattern: str, topic: str) -> str:
     return pattern.replace("${topic}", topic).replace("${source.table}", topic.rpartition(".")[2])
 
 
@@ -282,8 +284,8 @@ def _sink(
 
 
 def _read_topics(connector: Connector) -> list[str]:
-    stated = _split(connector.config.get("topics", ""))
-    return stated or sorted(connector.topics)
+    topics = _split(connector.config.get("topics", ""))
+    return topics or sorted(connector.topics)
 
 
 def _routed(topic: str, config: Config) -> str:
@@ -300,8 +302,8 @@ def _routed(topic: str, config: Config) -> str:
         template = re.sub(
             r"\$(\d+)", r"\\g<\1>", config.get(f"transforms.{name}.{replacement}", "")
         )
-        if regex and (found := re.fullmatch(regex, topic)):
-            topic = found.expand(template)
+        if regex and (match := re.fullmatch(regex, topic)):
+            topic = match.expand(template)
     return topic
 
 
@@ -311,8 +313,8 @@ def _split(text: str) -> list[str]:
 
 def _pairs(text: str) -> dict[str, str]:
     """Return a map such as `topic:table, topic2=table2`."""
-    found = (re.split(r"[:=]", part, maxsplit=1) for part in _split(text))
-    return {pair[0].strip(): pair[1].strip() for pair in found if len(pair) == 2}
+    pairs = (re.split(r"[:=]", part, maxsplit=1) for part in _split(text))
+    return {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
 
 
 _READERS: tuple[tuple[str, _Reader], ...] = (

@@ -1,4 +1,4 @@
-"""A consumer of a group that commits only what its caller has stored."""
+"""A consumer of a group that commits only records that its caller has stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PORT = 9092
 _CONNECT_SECONDS = 15.0
 _BATCH_RECORDS = 500
-_END_OF_TIME = 253_402_300_800_000  # year 10000 in ms since the epoch; a producer sets any number
+_END_OF_TIME = 253_402_300_800_000  # year 10000, in ms; producers may set any number
 _OWN_SETTINGS = frozenset(
     {"bootstrap.servers", "group.id", "enable.auto.commit", "enable.partition.eof"}
 )
@@ -141,10 +141,10 @@ class KafkaConsumer:
         )  # fmt: skip
 
     def _check_topics(self) -> None:
-        known = self._consumer.list_topics(timeout=_CONNECT_SECONDS).topics
-        missing = [topic for topic in self._address.topics if topic not in known]
+        existing_topics = self._consumer.list_topics(timeout=_CONNECT_SECONDS).topics
+        missing = [topic for topic in self._address.topics if topic not in existing_topics]
         if missing:
-            names = sorted(name for name in known if not name.startswith("__"))
+            names = sorted(name for name in existing_topics if not name.startswith("__"))
             shown = ", ".join(names[:10]) or "none"
             reason = f"no topic named {', '.join(missing)}; topics of the broker: {shown}"
             raise InvalidRequestError("URL", reason)
@@ -162,10 +162,10 @@ class KafkaConsumer:
 
 
 class _Silent:
-    """The library logs lines that the errors repeat."""
+    """A logger that prints nothing. Our errors contain the library's messages."""
 
     def log(self, *_: object, **__: object) -> None:
-        """Drop a line."""
+        """Ignore a line."""
 
 
 _SILENT = _Silent()

@@ -1,4 +1,4 @@
-"""Selects what is news in the lineage of records, so that a million records are a few events."""
+"""Selects the new edges in the lineage of records: a million records become a few events."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.openlineage.wire import WireDataset
 
-_REPEAT_AFTER = 3600 * 1_000_000  # µs after which a known edge is stated again: it is still in use
+_REPEAT_AFTER = 3600 * 1_000_000  # µs after which an edge in use is emitted again
 _MOST_KEPT = 100_000
 _LIFECYCLES = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "DROP"}
 
 
 class EdgeLog:
-    """The edges that were stated, and when."""
+    """The emitted edges, with the times of their last events."""
 
     def __init__(self) -> None:
         self._stated: dict[object, int] = {}
 
     def new_events(self, edge: RecordEdge, at: int) -> Iterator[Event]:
-        """Yield the events of an edge that was not stated in the last hour."""
+        """Yield the events of an edge that was not emitted in the last hour."""
         if not self._is_news(edge, at):
             return
         topic, home = _topic(edge.topic), edge.topic.namespace

@@ -1,4 +1,4 @@
-"""What a record of a topic states about lineage.
+"""The lineage in a record of a topic.
 
 A record is an OpenLineage event, a change event of Debezium, or data with lineage in an envelope or
 in its headers.
@@ -18,7 +18,7 @@ from downriver.openlineage.wire import Event, parse_event, split_events
 
 _HEADERS = ("source_id", "source", "target")
 _EVENT_KEYS = frozenset({"eventTime", "run", "job", "dataset", "producer", "schemaURL"})
-_FEWEST_EVENT_KEYS = 2  # of an object that is meant as an event, even if some are missing
+_FEWEST_EVENT_KEYS = 2  # an object with some of these keys is read as an event
 
 
 class KafkaRecord(msgspec.Struct, kw_only=True):
@@ -44,7 +44,7 @@ class KafkaRecord(msgspec.Struct, kw_only=True):
 
 
 class RecordEdge(NamedTuple):
-    """A topic with the dataset that its records come from, and the one they are meant for.
+    """A topic with the source dataset and the target dataset of its records.
 
     `source_id` is the application that produces the records.
     """
@@ -56,7 +56,7 @@ class RecordEdge(NamedTuple):
 
 
 class RecordLineage(NamedTuple):
-    """What one record states. `problem` is why it could not be read."""
+    """The lineage of one record. `problem` is the reason why it could not be read."""
 
     events: tuple[Event, ...] = ()
     edge: RecordEdge | None = None
@@ -93,7 +93,7 @@ def read_record(record: KafkaRecord, namespace: str) -> RecordLineage:
 
 
 def _headers_only(record: KafkaRecord, namespace: str, problem: str) -> RecordLineage:
-    """Return what the headers of a record state whose value could not be read."""
+    """Return the lineage in the headers of a record whose value could not be read."""
     try:
         edge = _header_edge(record, namespace)
     except DownriverError as exc:
@@ -124,7 +124,7 @@ def _header_edge(record: KafkaRecord, namespace: str) -> RecordEdge | None:
             for name in filter(record.headers.get, _HEADERS):
                 texts[name] = record.headers[name].decode()
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-        raise InvalidEventError(f"header {name}", f"states no lineage: {exc}") from exc
+        raise InvalidEventError(f"header {name}", f"contains no lineage: {exc}") from exc
     return _edge(record, texts, namespace)
 
 

@@ -28,10 +28,10 @@ def find_logged_runs(since_ms: int) -> Iterator[MlflowRun]:
         return
     client = mlflow.MlflowClient()
     experiment = client.get_experiment(mlflow.last_active_run().info.experiment_id)
-    found = client.search_runs(
+    runs = client.search_runs(
         [experiment.experiment_id], filter_string=f"attributes.start_time >= {since_ms}"
     )
-    for run in found:
+    for run in runs:
         estimator = run.data.tags.get("estimator_name", "")
         if "mlflow.autologging" in run.data.tags and estimator and run.info.status == "FINISHED":
             yield MlflowRun(

@@ -51,7 +51,7 @@ _MOST_VALUES = 1000
 
 
 class MlflowRunFacet(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What MLflow tracked of a run."""
+    """The data that MLflow tracked for a run."""
 
     run: str = ""
     experiment: str = ""
@@ -65,7 +65,7 @@ class MlflowRunFacet(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def parse_mlflow_run(body: bytes | None) -> MlflowRunFacet:
-    """Return what MLflow tracked of a run."""
+    """Return the data that MLflow tracked for a run."""
     return parse_facet(body or b"{}", MlflowRunFacet)
 
 
@@ -77,8 +77,8 @@ def lineage_id_of(run: TrackedRun) -> str:
 def render_run(run: TrackedRun, read_at: int) -> list[Event]:
     """Return the events of a run.
 
-    What may change after its end (tags, aliases, stages) is stated at the time of reading, in µs,
-    so that the last statement counts.
+    Tags, aliases and stages may change after the end of a run. Their event has the time of reading,
+    in µs, so that the last event applies.
     """
     job, number = job_of_run(run), run_uuid(run.id)
     facets: Facets = {
@@ -175,7 +175,7 @@ def _output(model: TrackedVersion, run: TrackedRun) -> WireDataset:
 
 
 def _origin(feature: str, run: TrackedRun) -> Deps:
-    """Return the columns of the datasets that have the name of a feature.
+    """Return the dataset columns with the name of a feature.
 
     MLflow does not track code between a dataset and a model, so this is inferred.
     """

@@ -33,7 +33,7 @@ _EXIT_SECONDS = 10.0
 class MlflowHook:
     """Follows the MLflow clients of this process and emits the events of their runs.
 
-    MLflow is read on a thread of its own: a slow tracking server does not delay the training.
+    A separate thread reads MLflow, so that a slow tracking server does not delay the training.
     """
 
     def __init__(self, emit: Callable[[Event], None], *, write_tags: bool = True) -> None:

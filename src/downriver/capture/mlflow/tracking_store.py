@@ -25,7 +25,7 @@ _PAGE = 500
 _MOST_ARTIFACTS = 200
 _LARGEST_SCHEMA = 1_000_000  # bytes of a feature schema
 _MODEL_FILES = (".pkl", ".pickle", ".joblib", ".onnx", ".pt", ".pth", ".h5", ".keras", ".cbm")
-# Parameters that state which version of the training data a run used, and which data it was.
+# Parameters with the version of a run's training data, and parameters with its dataset.
 _VERSION_PARAMETERS = ("training_data_version", "dataset_version", "data_version")
 _DATASET_PARAMETERS = ("training_data", "training_dataset", "dataset", "train_data")
 
@@ -68,7 +68,7 @@ class TrackedRun(NamedTuple):
     models: tuple[TrackedVersion, ...]
     features: tuple[str, ...]
     unread: tuple[str, ...]  # artifacts that could not be read
-    fingerprint: str  # changes when anything of the run or its model versions changes
+    fingerprint: str  # changes whenever the run or its model versions change
 
     @property
     def lineage_id(self) -> str:
@@ -98,7 +98,7 @@ class TrackingStore:
     def runs(
         self, experiment: str | None = None, known: Mapping[str, str] | None = None
     ) -> Iterator[TrackedRun]:
-        """Yield the runs that ended, the oldest first, without those that are known.
+        """Yield the runs that ended, the oldest first, without those in `known`.
 
         `known` has the fingerprints of runs by their id.
         """
@@ -109,9 +109,9 @@ class TrackingStore:
 
     def run(self, run_id: str) -> TrackedRun:
         """Return one run."""
-        found = self._client.get_run(run_id)
-        experiment = self._client.get_experiment(found.info.experiment_id)
-        return self._read(found, experiment.name, self._versions_of(run_id))
+        mlflow_run = self._client.get_run(run_id)
+        experiment = self._client.get_experiment(mlflow_run.info.experiment_id)
+        return self._read(mlflow_run, experiment.name, self._versions_of(run_id))
 
     def write_tag(self, run_id: str, lineage_id: str, *, has_lineage_tag: bool) -> None:
         """Write the lineage id of a run into its tags. A tag that a user set is not changed."""
@@ -166,8 +166,8 @@ class TrackingStore:
                 return
 
     def _versions_of(self, run_id: str) -> list[Any]:
-        found = self._client.search_model_versions(f"run_id = '{run_id}'")
-        return [self._client.get_model_version(v.name, str(v.version)) for v in found]
+        versions = self._client.search_model_versions(f"run_id = '{run_id}'")
+        return [self._client.get_model_version(v.name, str(v.version)) for v in versions]
 
     def _read(self, run: Any, experiment: str, versions: Sequence[Any]) -> TrackedRun:
         info, data = run.info, run.data
@@ -194,10 +194,10 @@ class TrackingStore:
 
     def _artifacts(self, run_id: str) -> tuple[list[str], list[str]]:
         try:
-            found = self._client.list_artifacts(run_id)
+            artifacts = self._client.list_artifacts(run_id)
         except (self._error, OSError) as exc:
             return [], [f"artifacts: {_first_line(exc)}"]
-        files = [item for item in found if not item.is_dir and _is_small(item)]
+        files = [item for item in artifacts if not item.is_dir and _is_small(item)]
         return [item.path for item in files[:_MOST_ARTIFACTS]], []
 
     def _features(
@@ -253,7 +253,7 @@ def _fingerprint(run: Any, versions: Sequence[Any]) -> str:
 
 
 def _datasets(run: Any, experiment: str) -> tuple[UsedDataset, ...]:
-    """Return the datasets of a run: logged ones, else the one that its parameters state."""
+    """Return the datasets of a run: the logged ones, else the dataset in its parameters."""
     inputs = run.inputs.dataset_inputs if run.inputs is not None else ()
     logged = [_logged_dataset(entry) for entry in inputs]
     params = run.data.params
@@ -266,15 +266,15 @@ def _datasets(run: Any, experiment: str) -> tuple[UsedDataset, ...]:
         dataset = dataset_at(name) if "/" in name else DatasetId(NAMESPACE, title)
         return (UsedDataset(dataset, title, version, declared=True),)
     training = [used for used in logged if used.context.lower() in ("", "train", "training")]
-    if version and len(training) == 1:  # users query the version that they set
+    if version and len(training) == 1:  # users query by the version that they set
         at = logged.index(training[0])
         logged[at] = training[0]._replace(version=version)
     return tuple(dict.fromkeys(logged))
 
 
 def _logged_dataset(entry: Any) -> UsedDataset:
-    given = entry.dataset
-    source = _decoded(given.source)
+    logged_dataset = entry.dataset
+    source = _decoded(logged_dataset.source)
     place = source.get("uri") or source.get("url") or source.get("path")
     table = source.get("delta_table_name") or source.get("table_name")
     if isinstance(table, str) and table:
@@ -282,15 +282,15 @@ def _logged_dataset(entry: Any) -> UsedDataset:
     elif isinstance(place, str) and place:
         dataset = dataset_at(place)
     else:
-        dataset = DatasetId(NAMESPACE, given.name)
+        dataset = DatasetId(NAMESPACE, logged_dataset.name)
     version = source.get("delta_table_version")
     context = next((tag.value for tag in entry.tags if tag.key == "mlflow.data.context"), "")
-    rows = _decoded(given.profile).get("num_rows")
+    rows = _decoded(logged_dataset.profile).get("num_rows")
     return UsedDataset(
         dataset,
-        given.name,
-        str(version) if version is not None else given.digest or "",
-        tuple(_columns(_decoded(given.schema))),
+        logged_dataset.name,
+        str(version) if version is not None else logged_dataset.digest or "",
+        tuple(_columns(_decoded(logged_dataset.schema))),
         context,
         rows if isinstance(rows, int) else None,
     )
@@ -314,7 +314,7 @@ def _decoded(text: str | None) -> dict[str, Any]:
 def _models(
     run: Any, experiment: str, versions: Sequence[Any], artifacts: Sequence[str]
 ) -> tuple[TrackedVersion, ...]:
-    """Return the registered versions of a run, else the models and model files that it logged."""
+    """Return the registered versions of a run, else its logged models and model files."""
     if versions:
         return tuple(
             TrackedVersion(v.name, str(v.version), _labels(v), str(v.source or ""))

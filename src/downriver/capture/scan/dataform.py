@@ -1,7 +1,8 @@
 """Dataform projects: the actions in `.sqlx` files. Actions that JavaScript creates are not read.
 
-The placeholders of a file are written as those of dbt (`${ref("a")}` as `{{ ref('a') }}`), which
-the reader of templates knows. Any other expression of JavaScript is an unknown value.
+The placeholders of a file are converted to those of dbt (`${ref("a")}` to `{{ ref('a') }}`), so
+that the reader of templates can render them. Any other expression of JavaScript is an unknown
+value.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 SQLX = ".sqlx"
 _BLOCK = re.compile(
-    r"^\s*(config|js|pre_operations|post_operations|input\b[^{\n]*)\s*\{", re.MULTILINE
+    r"^[^\S\n]*(config|js|pre_operations|post_operations|input\b[^{\n]*)(?<!\s)\s*\{", re.MULTILINE
 )
 _ENTRY = re.compile(r"""(?:^|[{,\s])(\w+)\s*:\s*(["'`])((?:(?!\2).)*)\2""", re.DOTALL)
 _LIST = re.compile(r"\b(\w+)\s*:\s*\[([^\[\]]*)\]")
@@ -57,7 +58,7 @@ class DataformAction(NamedTuple):
 
 
 class DataformProject(NamedTuple):
-    """The names that `ref` has for the tables of a repository, and its default names."""
+    """The tables of a repository by their names in `ref`, and the default names."""
 
     names: dict[str, str]
     database: str = ""
@@ -70,10 +71,12 @@ def find_dataform_project(repository: Repository, files: list[str]) -> DataformP
     project = DataformProject({}, database, schema)
     for path in files:
         if path.endswith(SQLX):
-            project.names.update(_called(_action(path, repository.read(path) or "", project).table))
+            project.names.update(
+                _ref_names(_action(path, repository.read(path) or "", project).table)
+            )
     for path in repository.files([".js"]) if project.names else ():
         for declared in _DECLARE.findall(repository.read(path) or ""):
-            project.names.update(_called(_table(_entries(declared), "", project)))
+            project.names.update(_ref_names(_table(_entries(declared), "", project)))
     return project
 
 
@@ -83,18 +86,18 @@ def _default_names(repository: Repository) -> tuple[str, str]:
         if not text:
             continue
         try:
-            found = json.loads(text) if name.endswith(".json") else load_yaml(text)
+            config = json.loads(text) if name.endswith(".json") else load_yaml(text)
         except ValueError:
             continue
-        if isinstance(found, dict):
-            database = found.get("defaultDatabase") or found.get("defaultProject") or ""
-            schema = found.get("defaultSchema") or found.get("defaultDataset") or ""
+        if isinstance(config, dict):
+            database = config.get("defaultDatabase") or config.get("defaultProject") or ""
+            schema = config.get("defaultSchema") or config.get("defaultDataset") or ""
             return str(database), str(schema)
     return "", ""
 
 
-def _called(table: str) -> Iterator[tuple[str, str]]:
-    """Yield what `ref` may call a table: its name, with the schema, with the database."""
+def _ref_names(table: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of a table in `ref`: its name alone, with the schema, with the database."""
     parts = table.split(".")
     for count in range(1, len(parts) + 1):
         yield ".".join(parts[-count:]), table
@@ -117,20 +120,20 @@ def _action(path: str, text: str, project: DataformProject) -> DataformAction:
     config = next((body for kind, body, _, _ in _blocks(text) if kind == "config"), "")
     entries = _entries(config)
     kind = entries.get("type", "")
-    named = {} if kind == "test" else entries  # the dataset of a test is the one that it checks
+    named = {} if kind == "test" else entries  # the dataset of a test is the checked one
     return DataformAction(kind, _table(named, PurePosixPath(path).stem, project), config)
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str, int, int]]:
     """Yield the blocks of a file: kind, content, and where they start and end."""
     at = 0
-    while (found := _BLOCK.search(text, at)) is not None:
-        at = _closing(text, found.end())
-        yield found[1].split()[0], text[found.end() : at - 1], found.start(1), at
+    while (match := _BLOCK.search(text, at)) is not None:
+        at = _closing(text, match.end())
+        yield match[1].split()[0], text[match.end() : at - 1], match.start(1), at
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the place behind the brace that closes one which was opened before `at`."""
+    """Return the position after the brace that closes the one opened before `at`."""
     depth, quote = 1, ""
     while at < len(text) and depth:
         character = text[at]
@@ -232,13 +235,13 @@ def _sql_of(text: str) -> str:
 
 
 def _with_tags(sql: str, constants: Mapping[str, str]) -> str:
-    """Replace `${…}` by the tags of dbt, and `---`, which separates operations, by a semicolon."""
-    found, at = [], 0
+    """Replace `${…}` by tags of dbt, and `---`, which separates operations, by a semicolon."""
+    parts, at = [], 0
     while (start := sql.find("${", at)) >= 0:
         end = _closing(sql, start + 2)
-        found += [sql[at:start], _tag(sql[start + 2 : end - 1], constants)]
+        parts += [sql[at:start], _tag(sql[start + 2 : end - 1], constants)]
         at = end
-    text = "".join([*found, sql[at:]])
+    text = "".join([*parts, sql[at:]])
     return re.sub(r"^---\s*$", ";", text, flags=re.MULTILINE)
 
 

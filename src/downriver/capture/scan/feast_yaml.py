@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FEATURES = re.compile(r"^features:\s*$", re.MULTILINE)
 _BLOCK = re.compile(r":\s*[|>][-+\d]*\s*(?:#.*)?$")
-_TRANSFORMATION = re.compile(r"^[\s-]+transformation:", re.MULTILINE)
+_TRANSFORMATION = re.compile(r"^[ \t-]+transformation:", re.MULTILINE)
 
 
 def find_feast_project(repository: Repository | None, files: list[str]) -> str:

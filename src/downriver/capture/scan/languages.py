@@ -1,4 +1,4 @@
-"""Files in languages that are not read, with lineage in their text: each is reported as unread."""
+"""Reports files that probably have lineage but are in a language that is not read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find_unread_languages(repository: Repository) -> Iterator[Unread]:
 
 
 def find_unread_language(path: str, text: str) -> Unread | None:
-    """Return that a file is not read, if it reads or writes data in a language that is not."""
+    """Return an unread file, if its language is not read and its text reads or writes data."""
     language, pattern = _LANGUAGES[PurePosixPath(path).suffix.lower()]
     match = re.search(pattern, text)
     if match is None:

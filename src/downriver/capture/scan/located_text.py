@@ -11,7 +11,7 @@ from downriver.capture.code.yaml_documents import YamlLimits, compose_yaml
 
 _FILES_KEPT = 512
 _LONGEST_KEPT = 100_000  # characters
-RUNTIME_VALUE = "unknown_at_run"  # in a text, stands for a value only known at run time
+RUNTIME_VALUE = "unknown_at_run"  # placeholder in a text for a value known only at run time
 
 
 class LocatedText(str):
@@ -38,7 +38,7 @@ class LocatedText(str):
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a part of it is only known at run time."""
+        """Whether a part of the text is known only at run time."""
         return RUNTIME_VALUE in self
 
 

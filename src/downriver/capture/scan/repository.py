@@ -1,4 +1,4 @@
-"""The files of a repository that are read. No file outside of the folder is ever read."""
+"""The files of a repository to read. No file outside of its folder is read."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ class Repository:
         self._made: dict[str, tuple[object, Any]] = {}
         self._is_fixed = is_fixed
         self._texts: dict[str, str | None] = {}
+        self._unlisted: dict[str, str] = {}  # folders that cannot be listed, with the error
+
+    def unlisted(self) -> Iterator[Unread]:
+        """Yield the folders that `files` could not list, such as those without permission."""
+        for path, error in self._unlisted.items():
+            detail = f"the folder cannot be listed: {error}"
+            yield Unread(path=path, line=0, reason=UnreadReason.NOT_FOUND, detail=detail)
 
     def files(self, suffixes: Container[str] = SUFFIXES) -> Iterator[str]:
         """Yield the paths of the files to read, relative to the root, in order.
@@ -70,10 +77,10 @@ class Repository:
             yield self.root.name
             return
         output: set[Path] = set()
-        for folder, folders, names in os.walk(self.root):
+        for folder, folders, names in os.walk(self.root, onerror=self._note_error):
             here = Path(folder).relative_to(self.root)
             if "dbt_project.yml" in names:
-                output |= _dbt_output(self.root / here / "dbt_project.yml", here)
+                output |= _dbt_output(self._read((here / "dbt_project.yml").as_posix()), here)
             folders[:] = sorted(
                 name
                 for name in folders
@@ -183,7 +190,16 @@ class Repository:
             return True
         if name in _OUTPUT and folder.as_posix() not in self._tracked:
             return True
-        return (self.root / folder).is_symlink() or self._is_ignored(folder)
+        try:
+            is_link = (self.root / folder).is_symlink()
+        except OSError as exc:  # for example, the path is too long for the system
+            self._unlisted[folder.as_posix()] = exc.strerror or type(exc).__name__
+            return True
+        return is_link or self._is_ignored(folder)
+
+    def _note_error(self, error: OSError) -> None:
+        folder = Path(os.fsdecode(error.filename)).relative_to(self.root)
+        self._unlisted[folder.as_posix()] = error.strerror or type(error).__name__
 
     @cached_property
     def _tracked(self) -> frozenset[str]:
@@ -214,11 +230,11 @@ class Repository:
         return excluded
 
 
-def _dbt_output(settings: Path, project: Path) -> set[Path]:
+def _dbt_output(settings: str | None, project: Path) -> set[Path]:
     """Return the folders that dbt writes: compiled code, logs, installed packages."""
     try:
-        content = load_values(settings.read_text("utf-8", errors="replace"))
-    except (OSError, YamlError):
+        content = load_values(settings or "")
+    except YamlError:
         content = None
     given = content if isinstance(content, dict) else {}
     cleaned = given.get("clean-targets")
@@ -257,7 +273,7 @@ def _matches(pattern: str, path: Path) -> bool:
 
 
 def find_module(files: Container[str], name: str, level: int, folder: PurePosixPath) -> str | None:
-    """Return the one of these files that is a Python module, as a file in a folder imports it."""
+    """Return the file of a module that a file in `folder` imports."""
     if level:
         bases = [[folder, *folder.parents][min(level - 1, len(folder.parents))]]
     else:

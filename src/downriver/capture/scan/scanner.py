@@ -31,7 +31,9 @@ from downriver.capture.scan.dbt import (
     is_property_file,
     project_of,
 )
+from downriver.capture.scan.dbt.snapshots import list_yaml_snapshots
 from downriver.capture.scan.feast_yaml import find_feast_project, has_features, read_features
+from downriver.capture.scan.kedro_catalog import find_kedro_projects
 from downriver.capture.scan.languages import find_unread_languages
 from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.scan.python import (
@@ -47,7 +49,7 @@ from downriver.capture.scan.python.module import (
     read_notebook,
 )
 from downriver.capture.scan.repository import REPLACEMENT, SQL_SUFFIXES, Repository, find_module
-from downriver.capture.scan.sql_files import SqlFiles, sort_models
+from downriver.capture.scan.sql_files import OWN_DATA, SqlFiles, sort_models
 from downriver.capture.scan.sqlmesh import (
     SqlMeshFiles,
     SqlMeshProject,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 _READER_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_VARIABLE = re.compile(r"[$&:{}()]")  # in a folder: `$(path)/`, `&dir/`
 _IS_MODEL = re.compile(r"^def\s+model\s*\(\s*dbt\b", re.MULTILINE)
 
 
@@ -128,11 +131,12 @@ def scan_repository(
     result = scan.read(files if only is None else only, progress)
     if only is None:
         result.unread += find_unread_languages(repository)
+        result.unread += repository.unlisted()
     return result
 
 
 def scan_text(path: str, text: str, names: ScanCatalog, *, as_models: bool = False) -> ScanResult:
-    """Read one text. The suffix of the path decides how."""
+    """Read one text. The suffix of its path decides the reader."""
     result = ScanResult(files=1)
     scan = _Scan(None, [], names, as_models=as_models)
     scan.read_one(path, text, result)
@@ -157,7 +161,9 @@ class _Scan:
         if repository is not None:
             self._projects = find_projects(repository, files, names.dialect)
         self._relations = _relations_by_name(self._projects)
-        self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
+        self._sql = SqlFiles(
+            names.namespace, self._dataset_for, names.columns_of, names.dialect, self._reads_named
+        )
         meshed = SqlMeshProject({}, {})
         if repository is not None:
             meshed = find_sqlmesh_project(repository, files)
@@ -170,6 +176,7 @@ class _Scan:
         self._relations.update({name.casefold(): table for name, table in qualified.items()})
         self._dataform = DataformFiles(names.namespace, self._dataset_for, dataform)
         self._feast = find_feast_project(repository, files)
+        self._kedro = find_kedro_projects(repository, files)
         self._files = frozenset(files)
         self._python = PythonFiles()
         self._find_module = cache(partial(find_module, self._files))
@@ -191,9 +198,9 @@ class _Scan:
     def _is_own(self, job: CodeJob, run_by_tasks: set[str]) -> bool:
         """Return whether a job is independent.
 
-        A SQL script that a task runs is part of the task. A module that others import, and that
-        reads and writes nothing itself, is part of them: its blind spots belong to the modules that
-        call its functions.
+        A SQL script that a task runs is part of the task. An imported module without reads and
+        writes of its own is part of its importers: its blind spots belong to the modules that call
+        its functions.
         """
         if job.kind != "SCRIPT":
             return True
@@ -204,7 +211,7 @@ class _Scan:
         return job.integration != "SQL" or job.path not in run_by_tasks
 
     def _dataset_for(self, table: str) -> DatasetId:
-        """Return the dataset of a table name: a known one, a model of this repository, a new one.
+        """Return the dataset of a table name: from the catalog, from a model, or else a new one.
 
         The files of a model do not name its schema, so `analytics.orders` is the model `orders`.
         """
@@ -216,10 +223,22 @@ class _Scan:
             or DatasetId(self._names.namespace, named or table)
         )
 
+    def _reads_named(self, name: str, beside: str) -> bool:
+        """Return whether the scan reads the SQL file that a command of a script names.
+
+        The directory in which scripts run is not known, and may be a variable.
+        """
+        *folders, file = name.split("/")
+        variable = (at for at, folder in enumerate(folders, 1) if _VARIABLE.search(folder))
+        known = "/".join([*folders[max(variable, default=0) :], file]).lstrip("./")
+        ending = known if PurePosixPath(known).suffix else f"{known}.sql"
+        is_there = any(f"/{path}".endswith(f"/{ending}") for path in self._files if path != beside)
+        return is_there and PurePosixPath(ending).suffix.lower() in SQL_SUFFIXES
+
     def _dataset_in(self, project: DbtProject) -> Callable[[str], DatasetId]:
         """Return a lookup of table names in the SQL of a dbt project, by the rules of its dialect.
 
-        Such a name is a relation of the project, or else what it is for the other code.
+        The name is that of a relation of the project, or else resolved as in other code.
         """
         names = project.relation_names
         folded = {name.casefold() for name in names}
@@ -242,12 +261,15 @@ class _Scan:
         return text
 
     def _ordered(self, files: list[str]) -> list[str]:
-        """Return files in an order in which a dbt model follows the models it refers to."""
-        models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] == "model"]
+        """Return files in an order in which each dbt model comes after the models it refers to."""
+        models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] in OWN_DATA]
         texts = {p: (self._repository.read(p) or "") for p in models if self._repository}
+        for project in self._projects:
+            snapshots = project.yaml_snapshots
+            texts.update((path, snapshots[path]) for path in files if path in snapshots)
         rest = [path for path in files if path not in texts]
-        files_of = {path: m for project in self._projects for path, m in project.models.items()}
-        return [*rest, *sort_models(texts, files_of)]
+        defined = {m.name: m.path for project in self._projects for m in project.all_models}
+        return [*rest, *sort_models(texts, defined)]
 
     def _dbt_kind(self, path: str) -> tuple[DbtProject | None, str | None]:
         project = project_of(path, self._projects)
@@ -342,6 +364,7 @@ class _Scan:
                 range(first, last + 1)
             ),
             project=self._feast,
+            kedro=self._kedro.catalog_of(path),
         )
 
     def _read_sql(self, path: str, text: str, result: ScanResult) -> None:
@@ -384,7 +407,7 @@ class _Scan:
             result.jobs += self._read_python(path, text)
 
     def _inferred_notes(self, job: CodeJob) -> list[DatasetNote]:
-        """Return the inferred columns of models whose columns the catalog does not know."""
+        """Return the inferred columns of models whose columns are not in the catalog."""
         return [
             DatasetNote(id=target, columns=[DocumentedColumn(name) for name in columns])
             for target in job.outputs
@@ -415,6 +438,9 @@ class _Scan:
                 path, content, self._names.namespace, self._lookups[project.root], project
             )
             result.jobs += file.jobs(self._names.tests_of, self._names.exposure)
+            for sql in list_yaml_snapshots(content):
+                lookup = self._lookups[project.root]
+                result.jobs += self._sql.read_dbt(path, sql, project, "snapshot", lookup)
             result.notes += file.notes()
 
 

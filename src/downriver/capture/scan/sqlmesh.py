@@ -53,8 +53,14 @@ def is_sqlmesh(text: str) -> bool:
     return _HEADER.match(text) is not None
 
 
+def list_headers(text: str) -> Iterator[str]:
+    """Yield the headers of the models and audits in a file."""
+    for header, _ in _blocks(text):
+        yield header
+
+
 def is_external_models(path: str) -> bool:
-    """Return whether a file lists tables that a SQLMesh project reads and others fill."""
+    """Return whether a file lists external tables that a SQLMesh project reads."""
     file = PurePosixPath(path)
     return file.stem == "external_models" or file.parent.name == "external_models"
 
@@ -65,16 +71,16 @@ def find_default_dialect(repository: Repository, files: list[str], path: str) ->
     for folder in PurePosixPath(path).parents:
         for name in _SETTINGS:
             place = (folder / name).as_posix()
-            found = (
+            match = (
                 _DEFAULT_DIALECT.search(repository.read(place) or "") if place in known else None
             )
-            if found is not None:
-                return found[1].lower()
+            if match is not None:
+                return match[1].lower()
     return ""
 
 
 class SqlMeshProject(NamedTuple):
-    """What files of a repository's SQLMesh projects share.
+    """The data that all files of a repository's SQLMesh projects use.
 
     `headers` are those of the models, by name; `macros` the texts of Jinja macros, by path.
     """
@@ -131,7 +137,7 @@ class SqlMeshFiles:
         return [self._read_block(path, text, block, dialect, inline) for block in _blocks(text)]
 
     def read_external_models(self, text: str) -> Iterator[DatasetNote]:
-        """Yield the tables that others fill, with the columns that a project declares of them."""
+        """Yield external tables, with the columns that a project declares for them."""
         for entry in entries(load_yaml(text)):
             columns = entry.get("columns")
             if isinstance(entry.get("name"), str) and isinstance(columns, dict):
@@ -144,10 +150,10 @@ class SqlMeshFiles:
     def _read_block(
         self, path: str, text: str, block: tuple[str, str], dialect: str, inline: list[str]
     ) -> CodeJob:
-        """Return the job of a block; an audit in the file of a model is one of that model."""
+        """Return the job of a block. An audit in the file of a model belongs to that model."""
         header, body = block
         named = _NAME.search(header)
-        name = named[1].strip('"`') if named is not None else PurePosixPath(path).stem
+        name = named[1].strip('"`') if named is not None else _name_of_path(path)
         own = _DIALECT.search(header)
         is_audit = header.lstrip()[:5].upper() == "AUDIT"
         job = CodeJob(
@@ -188,45 +194,53 @@ class SqlMeshFiles:
         job.add_references(find_references(query, lineage, names))
 
 
+def _name_of_path(path: str) -> str:
+    """Return the name that SQLMesh infers from the place of a file below `models` or `audits`."""
+    file = PurePosixPath(path)
+    parts = file.with_suffix("").parts
+    tops = [at for at, part in enumerate(parts[:-1]) if part in ("models", "audits")]
+    return ".".join(parts[tops[-1] + 1 :]) if tops else file.stem
+
+
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
     """Yield each header of a file, with the text up to the next one after as many blank lines."""
-    found = _HEADER.match(text)
-    while found is not None:
-        depth, at = 1, found.end()
+    match = _HEADER.match(text)
+    while match is not None:
+        depth, at = 1, match.end()
         while at < len(text) and depth:
             depth += (text[at] == "(") - (text[at] == ")")
             at += 1
         end = text.find(";", at)
         end = at if end < 0 or text[at:end].strip() else end + 1
-        header = text[found.start(1) : end]
+        header = text[match.start(1) : end]
         statement_end = text.find(";", end)
-        found = None
-        while statement_end >= 0 and found is None:
-            found = _HEADER.match(text, statement_end)
+        match = None
+        while statement_end >= 0 and match is None:
+            match = _HEADER.match(text, statement_end)
             after = text.find(";", statement_end + 1)
-            statement_end = statement_end if found is not None else after
-        body = text[end:] if found is None else text[end : found.start()]
+            statement_end = statement_end if match is not None else after
+        body = text[end:] if match is None else text[end : match.start()]
         yield header, "\n" * text.count("\n", 0, end) + body
 
 
 def _without_macros(body: str, job: CodeJob) -> str:
-    """Return a query with its macros as functions. What they expand to is a blind spot."""
+    """Return a query with its macros as functions. Their unknown expansion is a blind spot."""
 
     def note(name: str, at: int) -> None:
         message = f"the macro @{name} is not expanded"
         job.add_blind_spot(CodeBlindSpot("template", message, body.count("\n", 0, at) + 1))
 
-    def call(found: re.Match[str]) -> str:
-        note(found[1], found.start())
-        return f" {found[1]}("
+    def call(match: re.Match[str]) -> str:
+        note(match[1], match.start())
+        return f" {match[1]}("
 
-    def variable(found: re.Match[str]) -> str:
-        note(found[1], found.start())
-        return f" {found[1]}"
+    def variable(match: re.Match[str]) -> str:
+        note(match[1], match.start())
+        return f" {match[1]}"
 
-    def statement(found: re.Match[str]) -> str:
-        note(found[0].strip().partition("(")[0].lstrip("@"), found.start())
-        return "\n" * found[0].count("\n")
+    def statement(match: re.Match[str]) -> str:
+        note(match[0].strip().partition("(")[0].lstrip("@"), match.start())
+        return "\n" * match[0].count("\n")
 
     query = _JINJA.sub("", _TIMES.sub(" '1970-01-01'", body))
     query = _MACRO_STATEMENT.sub(statement, query)

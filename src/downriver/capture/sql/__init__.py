@@ -9,10 +9,13 @@ from downriver.capture.sql.result import (
     SqlLineage,
     StatementLineage,
 )
+from downriver.capture.sql.script_parser import INCLUDE
 from downriver.capture.sql.templates.jinja import RenderedTemplate, Template
+from downriver.capture.sql.text.client_commands import find_included_file
 from downriver.capture.sql.text.tokens import normalize_query
 
 __all__ = [
+    "INCLUDE",
     "ColumnEdge",
     "ColumnRef",
     "RenderedTemplate",
@@ -21,6 +24,7 @@ __all__ = [
     "SqlLineage",
     "StatementLineage",
     "Template",
+    "find_included_file",
     "normalize_query",
     "parse_sql_lineage",
     "read_rendered",

@@ -22,7 +22,7 @@ _DEFINES_COLUMNS = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "
 
 
 class KnownColumns:
-    """The known columns of tables; a shorter name matches a longer one by its last parts."""
+    """The known columns of tables. A short name matches the last parts of a longer name."""
 
     def __init__(self, given: Schema) -> None:
         self._columns: dict[tuple[str, ...], list[str]] = {}
@@ -45,7 +45,7 @@ class KnownColumns:
             self._by_last[key[-1]].remove(key)
 
     def find_relation(self, table: TableName) -> Relation | None:
-        """Return None: every table is read as itself."""
+        """Return None: no table is replaced by another relation."""
         return None
 
     def apply(
@@ -82,8 +82,8 @@ class KnownColumns:
         matches = [k for k in self._by_last.get(key[-1], ()) if _same_suffix(k, key)]
         if matches:
             return self._columns[matches[0]] if len(matches) == 1 else None
-        found = self._lookup(".".join(table)) if self._lookup is not None else None
-        return None if found is None else list(found)
+        columns = self._lookup(".".join(table)) if self._lookup is not None else None
+        return None if columns is None else list(columns)
 
 
 def _key(table: TableName) -> tuple[str, ...]:
@@ -159,6 +159,9 @@ class CurrentSchema:
     def follow(self, tree: exp.Expression) -> None:
         """Apply a USE statement; ignore any other."""
         if not isinstance(tree, exp.Use) or not isinstance(tree.this, exp.Table):
+            return
+        if not all(isinstance(part, exp.Identifier) for part in tree.this.parts):
+            self._database = self._schema = ()  # known only at run time
             return
         parts = tuple(
             str(self._dialect.normalize_identifier(part.copy()).this) for part in tree.this.parts

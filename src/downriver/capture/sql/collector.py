@@ -48,23 +48,23 @@ class LineageCollector(ScriptListener):
         self._account = ScriptAccount(dialect)
 
     def table(self, name: TableName) -> None:
-        """Account for a table that a FROM clause names."""
+        """Record that a FROM clause names a table."""
         self._account.table(name)
 
-    def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
-        """Account for a column that an expression names."""
+    def column(self, node: exp.Expression, scope: QueryScope, origin: Column | None) -> None:
+        """Record that an expression names a column."""
         names = (str(part.name).casefold() for part in node.parts)
         account = self._account
-        (account.unresolved if found is None else account.columns).update(names)
+        (account.unresolved if origin is None else account.columns).update(names)
 
     def star(self, star: exp.Expression, items: Sequence[Item]) -> None:
-        """Account for the columns that a star leaves out or renames."""
+        """Record the columns that a star leaves out or renames."""
         for part in _STAR_PARTS:
             names = (str(node.name).casefold() for node in star.args.get(part) or ())
             self._account.columns.update(names)
 
     def finish(self) -> None:
-        """Account for the last statement."""
+        """Compare the names of the last statement with its lineage."""
         self._account.close(self._variables)
 
     def statement(self, reading: StatementReading) -> None:
@@ -105,7 +105,7 @@ class LineageCollector(ScriptListener):
         return lineage
 
     def _scan(self, lineage: StatementLineage, sql: str, fault: ScriptFault) -> None:
-        """Find at least the tables of a statement that cannot be read."""
+        """Find the tables of a statement that cannot be read."""
         tokens, _ = tokenize_leniently(sql, self._dialect)
         tables = scan_tables(tokens, self._dialect)
         lineage.inputs = self._texts(tables.inputs)
@@ -159,7 +159,7 @@ def column_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
 
 
 def _branch_edges(star: Star, target: str, text: TableText) -> Iterator[ColumnEdge]:
-    """Yield the edges of the columns that other queries of a union have in place of a star."""
+    """Yield the edges of columns of other queries in a union, in the positions of a star."""
     for relation in star.branches:
         for column in relation.columns:
             deps = weaken(column.deps, Certainty.INFERRED)
@@ -167,7 +167,7 @@ def _branch_edges(star: Star, target: str, text: TableText) -> Iterator[ColumnEd
 
 
 def dataset_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
-    """Yield the edges into a written table as a whole: what decides its rows."""
+    """Yield the edges into a written table as a whole, from the columns that decide its rows."""
     yield from _edges(write.rows, ColumnRef(text(write.table), "*"), "", text)
 
 

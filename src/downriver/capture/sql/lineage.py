@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
 _LONGEST_TO_RETRY = 50_000  # characters
-_MOST_READ = 4  # of so many statements, less than one was not read
+_MOST_READ = 4  # fewer than one in so many statements is misread
 
 
 def parse_sql_lineage(
@@ -43,8 +43,8 @@ def parse_sql_lineage(
     """Return the table and column lineage of a SQL statement, script or Jinja template.
 
     `dialect` is one of sqlglot's names, "" for generic SQL; without it the dialect is guessed.
-    `schema` maps table names to their columns, as far as they are known, or is a function that
-    does. `template` is the context of a Jinja template.
+    `schema` maps table names to their known columns. It may also be a function from a table to its
+    columns. `template` is the context of a Jinja template.
     """
     refusal = refusal_of(sql)
     try:
@@ -81,7 +81,7 @@ def read_rendered(
 
 
 def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
-    """Read in the dialect that the text suggests, or else in the first that can read it.
+    """Read in the dialect that the text suggests, or else in the first dialect that can read it.
 
     If there is none, a statement that the suggested dialect cannot read is read in another.
     """
@@ -100,7 +100,7 @@ def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -
 
 
 def _mostly_read(lineage: SqlLineage) -> bool:
-    """Return whether the guessed dialect read most statements: then another is not likelier."""
+    """Return whether the guessed dialect read most statements. Then no other dialect is tried."""
     misread = sum(
         any(spot.kind in _MISREAD for spot in statement.blind_spots)
         for statement in lineage.statements

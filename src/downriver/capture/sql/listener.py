@@ -20,7 +20,7 @@ class StatementReading(NamedTuple):
 
     `effect` is None when the statement moves no data, or only its blind spots are known. `writes`
     are all its writes, the result of a query included; `lasting_writes` are those to tables that
-    outlive the script. `inputs` and `blind_spots` are what reading the statement's tree found.
+    outlive the script. `inputs` and `blind_spots` come from the statement's tree.
     """
 
     statement: ScriptStatement
@@ -39,9 +39,9 @@ class ScriptFault(NamedTuple):
 
 
 class ScriptListener:
-    """Receives what a script finds. The methods of this base class do nothing.
+    """Receives the results of reading a script. The methods of this base class do nothing.
 
-    With `trusts_schemas`, a column that a table's schema does not list does not exist. Without it
+    With `trusts_schemas`, a column that a table's schema does not list does not exist. Otherwise,
     the schema may be older than the statement, and the column is assumed to exist.
     """
 
@@ -60,11 +60,11 @@ class ScriptListener:
     def table(self, name: TableName) -> None:
         """Receive a name in a FROM clause: a table, a CTE, or an array of an earlier row."""
 
-    def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
+    def column(self, node: exp.Expression, scope: QueryScope, origin: Column | None) -> None:
         """Receive a column reference; `found` is None when the column does not exist."""
 
     def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
-        """Receive a column of USING, which both sides of the join must have."""
+        """Receive a column of USING. Both sides of the join must have it."""
 
     def natural_join(
         self,

@@ -49,7 +49,7 @@ class SqlBlindSpot(msgspec.Struct, frozen=True, order=True):
 class StatementLineage(msgspec.Struct, kw_only=True):
     """The lineage of one statement.
 
-    A column edge is about one output column, a dataset edge about every row of the output. A
+    A column edge is about one output column. A dataset edge is about every row of the output. A
     statement that drops, truncates or renames tables has a `lifecycle`, and the tables `changed`.
     `routine` is the procedure or function that contains the statement.
     """
@@ -151,14 +151,14 @@ def _final_names(statements: list[StatementLineage]) -> dict[str, str | None]:
 
 def _intermediate_tables(statements: list[StatementLineage]) -> set[str]:
     """Return the tables that one statement writes and another reads."""
-    found: set[str] = set()
+    tables: set[str] = set()
     for reader in statements:
         for table in reader.inputs:
             if table not in reader.outputs and any(
                 table in writer.outputs for writer in statements if writer is not reader
             ):
-                found.add(table)
-    return found
+                tables.add(table)
+    return tables
 
 
 class _Flow:
@@ -192,14 +192,14 @@ class _Flow:
 
     def _reached(self, output: str, into: dict[str, set[str]]) -> set[str]:
         """Return the tables between the inputs and an output."""
-        found: set[str] = set()
+        tables: set[str] = set()
         pending = [output]
         while pending:
             for table in into.get(pending.pop(), ()):
-                if table in self._intermediate and table not in found and table != output:
-                    found.add(table)
+                if table in self._intermediate and table not in tables and table != output:
+                    tables.add(table)
                     pending.append(table)
-        return found
+        return tables
 
     def through(self, edge: ColumnEdge) -> Iterator[ColumnEdge]:
         """Yield an edge, or the edges that replace it when its source is a table in between."""

@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 RESULT: TableName = ("",)  # the target of a query that only returns rows
 _CHANGED_ROWS = ("new", "old")
 _CHANGED_TABLES = ("inserted", "deleted")  # of T-SQL
-# sqlglot parses some trees that make no sense, such as a MERGE without a source.
+# sqlglot parses some invalid statements, such as a MERGE without a source.
 _FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
 
 

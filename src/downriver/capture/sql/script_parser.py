@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -13,7 +14,7 @@ from downriver.capture.sql.procedures.control_flow import list_pieces
 from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, find_word, word_at
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.statements.token_shapes import find_effect, find_export
-from downriver.capture.sql.text.client_commands import remove_client_commands
+from downriver.capture.sql.text.client_commands import split_client_commands
 from downriver.capture.sql.text.mentions import list_tables, scan_tables
 from downriver.capture.sql.text.name_tokens import join_name_tokens
 from downriver.capture.sql.text.parse import ScriptStatement, StatementParser, is_statement
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _OTHER_DIALECTS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
 # Dialects that combine two others: queries of the first, definitions of the second.
 _COMBINED = {"athena": ("trino", "hive")}
+INCLUDE = "INCLUDE"  # the kind of a statement that runs another file
 _WITHOUT_SEMICOLONS = frozenset({"tsql", "fabric"})
 _MAX_NESTED_SCRIPTS = 5
 _MAX_TOKENS_TO_RETRY = 20_000
@@ -83,10 +85,16 @@ class ScriptParser:
 
     def read(self, sql: str) -> Iterator[ScriptStatement]:
         """Yield the statements of a script. A fault in one does not affect the others."""
-        text = remove_client_commands(replace_delimiters(sql))
+        text, included = split_client_commands(replace_delimiters(sql))
+        for file in included:
+            message = f"the script runs {file.path}, which is not read with it"
+            spot = SqlBlindSpot("included_file", message, file.line, 1)
+            yield ScriptStatement(file.command, file.line, kind=INCLUDE, blind_spots=(spot,))
+        text = _SEPARATOR_LINE.sub(lambda line: " " * len(line.group()), text)
         tokens, problem = tokenize_leniently(text, self._dialect)
         tokens = join_name_tokens(tokens, self._dialect)
         self._triggered.update(self._find_triggers(tokens))
+        self._routines.update(self._find_tasks(tokens))
         for chunk in split_statements(dot_legacy_names(tokens, self._dialect)):
             for parsed in self._chunk(chunk, text):
                 if problem is not None:
@@ -123,7 +131,7 @@ class ScriptParser:
                         routine=parsed.routine or routine, part=parsed.part or part
                     )
             if not found_any and list_tables(part, self._dialect):
-                # Only control flow, or so it seems: but it names tables.
+                # The text has only control flow, but it names tables.
                 message = "no statement was found in text that names tables"
                 unread = self._unread(part, sql, "unparsed", message)
                 yield unread._replace(routine=routine, part=part)
@@ -139,6 +147,14 @@ class ScriptParser:
                 table = name_at(tokens, place + 1, self._dialect)[0]
             elif table and word(token) == "EXECUTE" and word_at(tokens, at + 1) in _ROUTINE_WORDS:
                 yield ".".join(name_at(tokens, at + 2, self._dialect)[0]).casefold(), table
+
+    def _find_tasks(self, tokens: Sequence[Token]) -> Iterator[str]:
+        """Yield the tasks of Snowflake that a script creates: EXECUTE TASK runs their statement."""
+        for at, token in enumerate(tokens):
+            if word(token) == "TASK" and word_at(tokens, at - 1) in _BEFORE_TRIGGER:
+                while word_at(tokens, at + 1) in ("IF", "NOT", "EXISTS"):
+                    at += 1
+                yield ".".join(name_at(tokens, at + 1, self._dialect)[0]).casefold()
 
     def _piece(self, piece: CodePiece, sql: str) -> Iterator[ScriptStatement]:
         tokens = list(piece.tokens)
@@ -207,7 +223,7 @@ class ScriptParser:
             yield self._unread(tokens, sql, "unparsed", "unknown statement")
 
     def _is_value(self, tokens: list[Token]) -> bool:
-        """Return whether this is an assignment, or a declaration in procedural code."""
+        """Return whether this text is an assignment, or a declaration in procedural code."""
         if any(token.token_type == TokenType.COLON_EQ for token in tokens[:6]):
             return True
         return self._procedural and word(tokens[0]) not in _STARTS
@@ -221,6 +237,12 @@ class ScriptParser:
             if all(isinstance(a, ScriptStatement) and is_statement(a.tree) for a in attempts):
                 yield from (attempt for attempt in attempts if isinstance(attempt, ScriptStatement))
                 return
+        heading = _find_end_of_heading(tokens)
+        if heading:
+            text = self._hidden(tokens[:heading], sql, "unparsed", "the text is not SQL")
+            yield text._replace(part=tokens[:1])  # its words name no tables
+            yield from self._chunk(tokens[heading:], sql)
+            return
         for dialect in self._definition_dialects:
             attempt = self._parser.parse_text(source_text(tokens, sql), dialect)
             if attempt is not None:
@@ -244,7 +266,8 @@ class ScriptParser:
             if attempt is not None:
                 note = f"{problem.message}; read as {type(other).__name__.lower()}"
                 spot = SqlBlindSpot("other_dialect", note, problem.line, problem.column)
-                return attempt._replace(line=line, blind_spots=(spot,))
+                spots = (spot, *attempt.blind_spots)
+                return attempt._replace(line=line, blind_spots=spots)
         return None
 
     # Pieces of procedural code
@@ -294,7 +317,7 @@ class ScriptParser:
 
     def _call(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
         at = 1 if word(tokens[0]) in ("CALL", "EXEC", "EXECUTE") else 0
-        if word_at(tokens, at) in ("FUNCTION", "PROCEDURE"):  # of a trigger
+        if word_at(tokens, at) in _CALLED and at + 1 < len(tokens):
             at += 1
         if at < len(tokens) and tokens[at].token_type == TokenType.PARAMETER:  # EXEC @rc = p
             at = min(at + 3, len(tokens) - 1)
@@ -322,17 +345,38 @@ class ScriptParser:
         message: str,
         place: SqlBlindSpot | None = None,
     ) -> ScriptStatement:
-        found = scan_tables(tokens, self._dialect)
+        scanned_tables = scan_tables(tokens, self._dialect)
         line = place.line if place is not None else tokens[0].line
         column = place.column if place is not None else tokens[0].col
         return ScriptStatement(
             source_text(tokens, sql),
             tokens[0].line,
             kind=word(tokens[0]) or "UNKNOWN",
-            inputs=found.inputs,
-            outputs=found.outputs,
+            inputs=scanned_tables.inputs,
+            outputs=scanned_tables.outputs,
             blind_spots=(SqlBlindSpot(kind, message, line, column),),
         )
+
+
+_CALLED = ("FUNCTION", "PROCEDURE", "TASK")  # of a trigger; of Snowflake
+_SEPARATOR_LINE = re.compile(r"^[ \t]*[=*#~+_]{5,}[ \t]*$", re.MULTILINE)
+_AFTER_HEADING = frozenset(
+    {"CREATE", "INSERT", "SELECT", "WITH", "MERGE", "UPDATE", "DELETE", "DROP", "ALTER", "TRUNCATE"}
+)
+
+
+def _find_end_of_heading(tokens: Sequence[Token]) -> int:
+    """Return where a statement begins after a heading of plain text; 0 if there is no heading."""
+    if tokens[0].token_type != TokenType.VAR:
+        return 0
+    depth = 0
+    for at in range(1, len(tokens)):
+        depth += tokens[at - 1].token_type == TokenType.L_PAREN
+        depth -= tokens[at - 1].token_type == TokenType.R_PAREN
+        begins_line = tokens[at].line > tokens[at - 1].line
+        if begins_line and depth == 0 and word(tokens[at]) in _AFTER_HEADING:
+            return at
+    return 0
 
 
 _OF_TYPE = ("TIME", "LOCAL")  # TIMESTAMP WITH TIME ZONE
@@ -356,7 +400,7 @@ def _shifted(parsed: ScriptStatement, lines: int) -> ScriptStatement:
 
 
 def _names_no_table(tokens: Sequence[Token]) -> bool:
-    """Return whether this defines something without rows: a warehouse, a role, a stage."""
+    """Return whether this defines an object without rows: a warehouse, a role, a stage."""
     if [word(token) for token in tokens[:2]] == ["IMPORT", "FOREIGN"]:
         return True
     if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):

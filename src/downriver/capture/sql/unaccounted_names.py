@@ -1,7 +1,7 @@
-"""Accounting: every table and column that a statement names is in its lineage, or a blind spot.
+"""Checks that every table and column that a statement names is in its lineage, or a blind spot.
 
-The names come from the statement's tokens, not from its tree, so that a name which the parser or
-the walker leaves out is noticed.
+The names come from the statement's tokens, not from its tree. This detects names that the parser or
+the walker leaves out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.text.mentions import list_ctes, list_tables
 from downriver.capture.sql.text.tokens import find_closing, word
+from downriver.capture.sql.text.variables import is_variable
 from downriver.columns import Star
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class ScriptAccount:
         lineage: StatementLineage,
         variables: AbstractSet[str],
     ) -> None:
-        """Add what reading a statement found; check its columns, and the part before it."""
+        """Add the result of reading a statement; check its columns, and the part before it."""
         statement = reading.statement
         if statement.part is not self._part:
             self.close(variables)
@@ -118,7 +119,7 @@ class ScriptAccount:
         self.discard()
 
     def discard(self) -> None:
-        """Forget what reading the current statement found so far."""
+        """Discard the names recorded for the current statement."""
         self.columns = set()
         self.unresolved = set()
         self._named = []
@@ -152,7 +153,7 @@ class ScriptAccount:
 
 
 class ReadStatement(NamedTuple):
-    """The tree of a statement, the names that reading it accounts for, and the columns written."""
+    """The tree of a statement, the names that its lineage covers, and the columns written."""
 
     tree: exp.Expression
     accounted: AbstractSet[str]
@@ -170,7 +171,7 @@ def find_lost_tables(
     accounted: AbstractSet[str],
     variables: AbstractSet[str],
 ) -> Iterator[SqlBlindSpot]:
-    """Yield the names in the positions of tables that neither lineage nor the text defines."""
+    """Yield the table names that are neither in the lineage nor defined in the text."""
     if not tokens or word(tokens[0]) in _NOT_ACCOUNTED or _holds_no_rows(tokens):
         return
     defined: set[str] | None = None
@@ -179,6 +180,8 @@ def find_lost_tables(
         first = key.partition(".")[0]
         if any(name in accounted for name in _spellings(key)) or first in variables:
             continue
+        if is_variable(key.rpartition(".")[2]):
+            continue  # it has a blind spot of its own
         if defined is None:
             defined = list_ctes(tokens) | _aliases(tokens)
         is_field = first != key and (first in defined or first in accounted)
@@ -194,7 +197,7 @@ def find_lost_columns(
     statement: ReadStatement,
     dialect: Dialect,
 ) -> Iterator[SqlBlindSpot]:
-    """Yield the names in the positions of columns that no step of reading the tree resolved."""
+    """Yield the column names that reading the tree did not resolve."""
     accounted = statement.accounted
     lost = [at for at in _column_positions(tokens) if _key(tokens[at]) not in accounted]
     if not lost:
@@ -258,7 +261,7 @@ def _options(tokens: Sequence[Token]) -> Iterator[range]:
 
 
 def _is_attribute(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether this is an attribute of a cursor or a sequence: SQL%ROWCOUNT, s.NEXTVAL."""
+    """Return whether a name is an attribute of a cursor or sequence: SQL%ROWCOUNT, s.NEXTVAL."""
     key = _key(tokens[at])
     if at and tokens[at - 1].token_type == TokenType.DOT:
         return key in _OF_SEQUENCE
@@ -308,19 +311,19 @@ class _TreeNames:
                 self._others.add(node.this.casefold())
 
     def have_lost(self, tokens: Sequence[Token], at: int) -> bool:
-        """Return whether a name is a column of the tree, or one that parsing left out."""
+        """Return whether a name is a column of the tree or is missing in the tree."""
         key = _key(tokens[at])
         if key in self._columns:
             return True
         before = tokens[at - 1].token_type if at else TokenType.SENTINEL
         after = tokens[at + 1].token_type if at + 1 < len(tokens) else TokenType.FROM
-        # Anywhere else a word that is not in the tree is a keyword.
+        # In other positions, a word that is not in the tree is a keyword.
         is_value = before in _BEFORE_VALUE and after in _AFTER_VALUE
         return key not in self._others and is_value
 
 
 def _is_read(column: exp.Expression | None) -> bool:
-    """Return whether a column is one that is read, and not an argument's name or a value."""
+    """Return whether a column is read, and is not an argument's name or a value."""
     if not isinstance(column, exp.Column):
         return False
     around = column.parent

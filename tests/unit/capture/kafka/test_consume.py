@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kafka import MockKafka
 from tests.server import serving
+from tests.unit.capture.test_emit import collector as collector
 from tests.unit.cli.command import downriver
 
+from downriver.capture.emit import Spool
 from downriver.capture.kafka import KafkaConsumer, parse_address
 from downriver.errors import StoreError
 from downriver.service import Lineage
-from downriver.service.systems.kafka import KafkaConsumption
+from downriver.service.systems.kafka import Delivery, KafkaConsumption
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.unit.capture.test_emit import Collector
 
 EVENT = json.dumps(
     {
@@ -53,7 +57,7 @@ def test_events_and_stated_lineage_are_stored_and_offsets_committed(kafka, tmp_p
 def test_offsets_of_events_that_were_not_stored_are_not_committed(kafka):
     kafka.send("unstored", EVENT)
 
-    def refuse(events: object) -> int:
+    def refuse(events: object) -> Delivery:
         raise StoreError("disk full")
 
     consumer = KafkaConsumer(parse_address(f"kafka://{kafka.address}/unstored"), "g2", {})
@@ -71,6 +75,37 @@ def test_events_are_sent_to_a_server(kafka, tmp_path: Path):
         done = downriver("consume", url, "--group", "g3", "--once", "--to", server, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert [node.name for node in lineage.trace("dw:revenue", "upstream").nodes]
+
+
+def test_an_event_that_the_server_rejects_is_kept_and_not_counted_as_stored(
+    kafka, collector: Collector, tmp_path: Path
+):
+    kafka.send("rejected", *(EVENT.replace('"1"', f'"{run}"') for run in (1, 2, 3)))
+    collector.statuses = [201, 400, 201]
+    environment = {"DOWNRIVER_SPOOL": str(tmp_path / "spool")}
+    url = f"kafka://{kafka.address}/rejected"
+    options = ("--group", "g4", "--once", "--to", collector.url, "--json")
+    done = downriver("consume", url, *options, cwd=tmp_path, **environment)
+    total = json.loads(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert (total["records"], total["stored"], total["rejected"]) == (3, 2, 1)
+    assert total["rejections"] == ["400: "]
+    assert "the server rejected an event: 400" in done.stderr
+    (kept,) = Spool(tmp_path / "spool").rejected()
+    assert json.loads(kept.event)["run"] == {"runId": "2"}
+    assert kafka.committed("g4", "rejected") == 3
+
+    status = downriver("spool", "status", cwd=tmp_path, **environment)
+    assert "1 event rejected by the server and kept" in status.stdout
+    again = ("spool", "flush", "--rejected", "--to", collector.url)
+    collector.statuses = [400]
+    refused = downriver(*again, cwd=tmp_path, **environment)
+    assert (refused.returncode, refused.stdout) == (
+        1,
+        "0 events sent, 0 still spooled, 1 rejected\n",
+    )
+    accepted = downriver(*again, cwd=tmp_path, **environment)
+    assert (accepted.returncode, accepted.stdout) == (0, "1 event sent, 0 still spooled\n")
 
 
 def test_an_unknown_topic_is_an_error_that_lists_the_topics(kafka, tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +72,21 @@ def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: 
     found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
     assert [unread.path for unread in found.unread] == ["huge.sql"]
     assert [job.path for job in found.jobs] == ["small.sql"]
+
+
+def test_a_folder_with_a_path_that_is_too_long_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("create table t as select id from s")
+    parent = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # no call takes the whole path
+        os.mkdir("d" * 250, dir_fd=parent)
+        folder = os.open("d" * 250, os.O_RDONLY, dir_fd=parent)
+        os.close(parent)
+        parent = folder
+    os.close(parent)
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [job.path for job in found.jobs] == ["a.sql"]
+    (unread,) = found.unread
+    assert "cannot be listed" in unread.detail
 
 
 def test_an_error_in_the_reader_concerns_one_file_only(
@@ -343,3 +359,9 @@ def test_operators_without_data_and_messages_are_no_blind_spots() -> None:
     found = scan_text("dags/daily.py", code, ScanCatalog(namespace="n"))
     spots = [(spot.kind, spot.line) for job in found.jobs for spot in job.spots]
     assert spots == [("unread_call", 9)]
+
+
+def test_a_project_file_that_is_a_named_pipe_does_not_block_the_scan(tmp_path):
+    os.mkfifo(tmp_path / "dbt_project.yml")
+    (tmp_path / "load.sql").write_text("insert into a select * from b")
+    assert "load.sql" in Repository(tmp_path).files()

@@ -23,11 +23,11 @@ def read(sql: str, dialect: str) -> tuple[set[str], set[str], list[str]]:
     [
         ("oracle", "rem Copies the orders\nREMARK done\n"),
         ("oracle", "SET FEEDBACK 1\nset define off\nSPOOL out.log\nPROMPT Copies orders...\n"),
-        ("oracle", "WHENEVER SQLERROR EXIT\nCOLUMN x FORMAT a20\nDEFINE pass = x\n@@other.sql\n"),
+        ("oracle", "WHENEVER SQLERROR EXIT\nCOLUMN x FORMAT a20\nDEFINE pass = x\n"),
         ("oracle", "/* a\n   header */\nACCEPT pass PROMPT 'Password'\nCONNECT a/b\n"),
-        ("postgres", "\\set ON_ERROR_STOP on\n\\echo 'loads'\n\\i other.sql\n\\timing\n"),
-        ("tsql", ':setvar DatabaseName "X"\n:r .\\other.sql\n:on error exit\nGO\n'),
-        ("sqlite", ".mode csv\n.read other.sql\n.headers on\n"),
+        ("postgres", "\\set ON_ERROR_STOP on\n\\echo 'loads'\n\\timing\n"),
+        ("tsql", ':setvar DatabaseName "X"\n:on error exit\nGO\n'),
+        ("sqlite", ".mode csv\n.headers on\n"),
         ("teradata", ".LOGON host/user,pass;\n.IF ERRORCODE <> 0 THEN .QUIT 1;\n.SET WIDTH 200\n"),
     ],
 )
@@ -154,3 +154,50 @@ def test_a_variable_may_have_the_name_of_a_command() -> None:
 @pytest.mark.parametrize("before", ["SET TIME ZONE LOCAL;", "EXIT;", "SET AUTOCOMMIT ON", "@x"])
 def test_a_word_of_other_dialects_does_not_make_a_minus_a_continuation(before: str) -> None:
     assert "a -\nb" in remove_client_commands(f"{before}\nSELECT a -\nb FROM t;\n\\echo\n")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "command", "path"),
+    [
+        ("oracle", "@other.sql", "other.sql"),
+        ("oracle", "@@load/other a b", "load/other"),
+        ("oracle", "@&folder/other.sql", "&folder/other.sql"),
+        ("oracle", "START other.sql", "other.sql"),
+        ("postgres", "\\i other.sql", "other.sql"),
+        ("postgres", "\\ir 'a folder/other.sql'", "a folder/other.sql"),
+        ("postgres", "\\include_relative other.sql", "other.sql"),
+        ("tsql", ":r .\\load\\other.sql", "./load/other.sql"),
+        ("tsql", ':r "a folder\\other.sql"', "a folder/other.sql"),
+        ("mysql", "source load/other.sql;", "load/other.sql"),
+        ("mysql", "\\. other.sql", "other.sql"),
+        ("hive", "SOURCE /load/other.hql;", "/load/other.hql"),
+        ("hive", "!run other.hql", "other.hql"),
+        ("snowflake", "!source other.sql", "other.sql"),
+        ("sqlite", ".read other.sql", "other.sql"),
+        ("duckdb", ".read 'other.sql'", "other.sql"),
+        ("teradata", ".RUN FILE = other.bteq;", "other.bteq"),
+    ],
+)
+def test_a_command_that_runs_another_file_is_a_gap(dialect: str, command: str, path: str) -> None:
+    before, after = (
+        "INSERT INTO done SELECT a FROM first;",
+        "INSERT INTO copied SELECT a FROM orders;",
+    )
+    sql = f"{before}\n{command}\n{after}"
+    lineage = parse_sql_lineage(sql, dialect=dialect)
+    (spot,) = lineage.blind_spots
+    assert (spot.kind, spot.line) == ("included_file", 2)
+    assert spot.message == f"the script runs {path}, which is not read with it"
+    assert {name.lower() for name in lineage.inputs} == {"first", "orders"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "/*\n@author someone\n@file orders.sql\n*/\nSELECT a FROM orders;",
+        "SELECT '\n@other.sql\n' AS a FROM orders;",
+        "SELECT a\nFROM orders\nWHERE b =\n@b;",
+    ],
+)
+def test_a_text_that_looks_like_a_command_runs_no_file(sql: str) -> None:
+    assert read(sql, "tsql") == ({"orders"}, set(), [])

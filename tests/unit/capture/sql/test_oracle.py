@@ -113,7 +113,7 @@ def test_an_identity_edge_that_changes_the_value_is_a_problem(shop: StatementRun
     (edge,) = lineage.statements[0].column_edges
     lineage.statements[0].column_edges = [msgspec.structs.replace(edge, subtype="IDENTITY")]
     (problem,) = ask(shop, sql, lineage).problems
-    assert problem.startswith("city is said to be IDENTITY but holds")
+    assert problem.startswith("city has only IDENTITY edges but contains")
 
 
 def test_a_change_of_value_pairs_is_seen(shop: StatementRunner) -> None:

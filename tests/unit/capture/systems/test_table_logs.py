@@ -130,7 +130,7 @@ def test_a_commit_belongs_to_the_known_run_that_was_under_way(opened: Lineage, o
     assert [v.version for v in found] == ["1", "0"]
 
 
-def test_the_version_facet_of_any_client_tells_what_a_run_read(opened: Lineage) -> None:
+def test_the_version_facet_of_any_client_gives_the_version_that_a_run_read(opened: Lineage) -> None:
     for run, version in (("r1", "7"), ("r2", "8")):
         event = {
             "eventType": "COMPLETE",

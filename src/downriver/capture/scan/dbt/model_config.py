@@ -71,7 +71,7 @@ class HookReader(NamedTuple):
     dataset_for: Callable[[str], DatasetId]
 
     def add(self, job: CodeJob, hooks: Iterable[str]) -> list[CodeJob]:
-        """Add the lineage of hooks to a job, and return the jobs of those that use its tables.
+        """Add the lineage of hooks to a job. Return the jobs of hooks that use its tables.
 
         Such a hook reads what the job writes, so it is a consumer with a name of its own.
         """
@@ -100,12 +100,12 @@ class HookReader(NamedTuple):
     def _job(
         self, job: CodeJob, name: JobId, hook: str, rendered: RenderedTemplate, lineage: SqlLineage
     ) -> CodeJob:
-        found = CodeJob(id=name, integration=job.integration, kind="OPERATION", path=job.path)
-        found.line = self._line(hook)
-        found.dialect = lineage.dialect
-        set_query(found, hook, rendered)
-        add_sql(found, lineage, self.dataset_for)
-        return found
+        hook_job = CodeJob(id=name, integration=job.integration, kind="OPERATION", path=job.path)
+        hook_job.line = self._line(hook)
+        hook_job.dialect = lineage.dialect
+        set_query(hook_job, hook, rendered)
+        add_sql(hook_job, lineage, self.dataset_for)
+        return hook_job
 
     def _line(self, hook: str) -> int:
         return line_of_word(self.text, hook.strip().splitlines()[0])
@@ -117,7 +117,7 @@ def add_executed(
     dialect: str | None,
     dataset_for: Callable[[str], DatasetId],
 ) -> None:
-    """Add the lineage of statements that a template runs. Each has a blind spot already."""
+    """Add the lineage of statements that a template runs. Each already has a blind spot."""
     for sql in statements:
         lineage = read_rendered(render_sql(sql, Template()), dialect=dialect)
         _add_statements(job, lineage, dataset_for)

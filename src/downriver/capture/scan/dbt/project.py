@@ -15,17 +15,25 @@ from downriver.capture.code.dbt_build import (
     inline_config,
     list_folder_configs,
 )
-from downriver.capture.code.dbt_resources import entries, find_dialect, mapping, text, texts
+from downriver.capture.code.dbt_resources import entries, find_dialect, mapping, text
+from downriver.capture.code.dbt_snapshots import split_snapshots
 from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dbt.model_config import list_hooks
+from downriver.capture.scan.dbt.packages import (
+    PROJECT_FILE,
+    add_variables_of_users,
+    load_properties,
+    read_packages,
+)
 from downriver.capture.scan.dbt.relations import Quoting, RelationNames
+from downriver.capture.scan.dbt.semantics import list_dimensions, list_measures
+from downriver.capture.scan.dbt.snapshots import list_yaml_snapshots
 from downriver.capture.scan.dbt.unit_tests import read_fixtures
 from downriver.capture.scan.dbt.warehouse import find_adapter, guess_project_dialect
-from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, render_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from downriver.capture.scan.repository import Repository
     from downriver.openlineage.facets.custom import BuildFacet
@@ -41,7 +49,6 @@ _FOLDERS = {
 _SNAPSHOT = re.compile(r"\{%-?\s*snapshot\s+(\w+)")
 _CONFIG = re.compile(r"\bconfig\s*\(")
 _OPTION = re.compile(r"\b(alias|schema)\s*=\s*['\"]([^'\"{}]+)['\"]")
-_PROJECT_FILE = "dbt_project.yml"
 
 
 class DbtModelFile(msgspec.Struct, kw_only=True):
@@ -74,6 +81,8 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
     names: dict[str, str] = {}
     sql_names: dict[str, str] = {}
     models: dict[str, DbtModelFile] = {}  # by path
+    snapshots: list[DbtModelFile] = []  # further snapshots of a file, and those in property files
+    yaml_snapshots: dict[str, str] = {}  # the code of those in a property file, by path
     fixtures: dict[str, str] = {}  # of unit tests, by name: queries and headers
     relations: Any = None
     properties: dict[str, dict[str, Any]] = {}  # of models, seeds and snapshots, by name
@@ -84,12 +93,16 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
 
     def kind_of(self, path: str) -> str | None:
         """Return the kind of a file: model, snapshot, test, analysis, macro or seed, else None."""
-        inside = PurePosixPath(path)
-        for kind, folders in self.folders.items():
-            for folder in folders:
-                if inside.is_relative_to(PurePosixPath(self.root) / folder):
-                    return kind
-        return None
+        return next((kind for kind, folder in self._places if is_below(path, folder)), None)
+
+    @cached_property
+    def _places(self) -> list[tuple[str, str]]:
+        root = PurePosixPath(self.root)
+        return [
+            (kind, (root / folder).as_posix())
+            for kind, folders in self.folders.items()
+            for folder in folders
+        ]
 
     def build_of(self, path: str, name: str, sql: str) -> BuildFacet:
         """Return how a model or snapshot is built."""
@@ -104,7 +117,7 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
         return config
 
     def hooks_of(self, path: str, name: str) -> list[str]:
-        """Return the hooks of a model that are not in its code. Those of all places run."""
+        """Return the hooks of a model that are not in its code. Hooks of every place run."""
         configs = [
             *self._folder_configs(path),
             mapping(self.properties.get(name, {}).get("config")),
@@ -117,7 +130,7 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
         return [inline_config(sql), mapping(entry.get("config")), self.folder_config(path)]
 
     def folder_config(self, path: str) -> dict[str, Any]:
-        """Return the options that the project file has for a file: the innermost folder counts."""
+        """Return the project file's options for a file. The innermost folder has precedence."""
         config: dict[str, Any] = {}
         for level in self._folder_configs(path):
             config.update(level)
@@ -151,36 +164,52 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def model_at(self, path: str, sql: str) -> DbtModelFile:
-        """Return the model of a file. Outside of a project it has the name of its file."""
+        """Return the model of a file. Outside of a project, its name is that of the file."""
+        snapshot = _SNAPSHOT.search(sql)
+        for other in self.snapshots:
+            if snapshot is not None and (other.path, other.name) == (path, snapshot[1]):
+                return other
         known = self.models.get(path)
         if known is not None:
             return known
         name, table, schema = read_model_names(path, sql)
         return DbtModelFile(path=path, name=name, table=table, schema=schema, job=name)
 
+    def models_in(self, path: str) -> list[DbtModelFile]:
+        """Return the models, snapshots and seeds of a file."""
+        own = self.models.get(path)
+        more = [other for other in self.snapshots if other.path == path]
+        return [*([own] if own is not None else []), *more]
+
+    @property
+    def all_models(self) -> list[DbtModelFile]:
+        """All models, snapshots and seeds."""
+        return [*self.models.values(), *self.snapshots]
+
     def find_relation(self, table: str) -> str | None:
-        """Return the relation of this project that a name in its SQL means."""
+        """Return the relation of this project with a name in its SQL."""
         return None if self.relations is None else self.relations.find(table)
 
     @cached_property
     def relation_names(self) -> frozenset[str]:
-        """The names of the relations of models and sources, once all are known."""
+        """The names of the relations of models and sources, after all are read."""
         return frozenset(self.names.values())
 
     @cached_property
     def folded_names(self) -> dict[str, str]:
-        """`names` by the arguments in lower case, once all are known."""
+        """`names` by the arguments in lower case, after all are read."""
         return {argument.casefold(): relation for argument, relation in self.names.items()}
 
     def render(self, value: object) -> str:
-        """Return a text of a property file with its variables; "" when only a run knows them."""
+        """Return a rendered text of a property file; "" if a value is known only at run time."""
         given = text(value)
         if "{{" not in given:
             return given
-        key = (given, len(self.packages))  # a package may have the macro that it uses
+        key = (given, len(self.packages))  # a package may contain the macro that the text uses
         if key not in self.rendered:
             rendered = render_sql(given, self.template(""))
-            self.rendered[key] = "" if rendered.blind_spots else rendered.texts[-1].strip()
+            found = rendered.texts[-1].strip()
+            self.rendered[key] = "" if rendered.blind_spots or found == "None" else found
         return self.rendered[key]
 
 
@@ -202,16 +231,17 @@ def _read_projects(
 ) -> list[DbtProject]:
     projects = []
     for path in files:
-        if PurePosixPath(path).name == _PROJECT_FILE:
+        if PurePosixPath(path).name == PROJECT_FILE:
             project = _read_project(repository, path)
             if project is not None:
                 projects.append(project)
     projects.sort(key=lambda project: -len(PurePosixPath(project.root).parts))
     sources = {p.root: _read_files(p, projects, repository, files) for p in projects}
     _name_jobs_and_tables(projects)
+    add_variables_of_users(projects, repository)
     spellings: dict[str, str] = {}
     for project in projects:
-        project.packages = dict(_read_packages(project, repository))
+        project.packages = dict(read_packages(project, repository, _read_project))
         _find_dialect(project, repository, files, dialect)
         project.relations = RelationNames(project.dialect, spellings)
         _name_relations(project, sources[project.root])
@@ -220,7 +250,12 @@ def _read_projects(
 
 def project_of(path: str, projects: list[DbtProject]) -> DbtProject | None:
     """Return the project of a file."""
-    return next((p for p in projects if PurePosixPath(path).is_relative_to(p.root)), None)
+    return next((project for project in projects if is_below(path, project.root)), None)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or in it. Both have no `.` or `..` in them."""
+    return folder == "." or path == folder or path.startswith(f"{folder}/")
 
 
 def _read_project(repository: Repository, path: str) -> DbtProject | None:
@@ -260,10 +295,17 @@ def _read_files(
         if suffix == ".sql" and kind in ("macro", "test"):
             macros += [repository.read(path) or ""] if _may_be_macros(kind, path) else []
         elif suffix in (".sql", ".py") and kind in ("model", "snapshot"):
-            name, table, schema = read_model_names(path, repository.read(path) or "")
-            project.models[path] = DbtModelFile(path=path, name=name, table=table, schema=schema)
+            source = repository.read(path) or ""
+            project.models[path] = _model_file(path, source)
+            blocks = list(split_snapshots(source).values()) if kind == "snapshot" else []
+            project.snapshots += [_model_file(path, block) for block in blocks[1:]]
         elif suffix in (".yml", ".yaml") and kind is not None:
-            properties += _load(repository.read(path) or "")
+            contents = load_properties(repository.read(path) or "")
+            properties += contents
+            defined = [sql for content in contents for sql in list_yaml_snapshots(content)]
+            if defined:
+                project.yaml_snapshots[path] = "\n".join(defined)
+                project.snapshots += [_model_file(path, sql) for sql in defined]
     project.macros = tuple(macros)
     for folder in project.folders["seed"]:
         for path in repository.files_in((PurePosixPath(project.root) / folder).as_posix(), ".csv"):
@@ -271,44 +313,19 @@ def _read_files(
             project.models[path] = DbtModelFile(path=path, name=stem, table=stem)
     project.fixtures = read_fixtures(project.root, project.folders["test"], repository)
     _read_aliases(project, properties)
-    project.measures = {
-        text(measure.get("name")): text(model.get("name"))
-        for content in properties
-        for model in entries(content.get("semantic_models"))
-        for measure in entries(model.get("measures"))
-    }
-    project.dimensions = _read_dimensions(properties)
+    project.measures = list_measures(properties)
+    project.dimensions = list_dimensions(properties)
     return properties
 
 
-def _read_dimensions(
-    properties: list[dict[str, Any]],
-) -> dict[str, list[tuple[str, frozenset[str]]]]:
-    found: dict[str, list[tuple[str, frozenset[str]]]] = {}
-    for content in properties:
-        for model in entries(content.get("semantic_models")):
-            owned = {text(entity.get("name")) for entity in entries(model.get("entities"))}
-            owner = (
-                text(model.get("name")),
-                frozenset({*owned, text(model.get("primary_entity"))}),
-            )
-            parts = [*entries(model.get("dimensions")), *entries(model.get("entities"))]
-            for part in parts:
-                found.setdefault(text(part.get("name")), []).append(owner)
-    return found
+def _model_file(path: str, sql: str) -> DbtModelFile:
+    name, table, schema = read_model_names(path, sql)
+    return DbtModelFile(path=path, name=name, table=table, schema=schema)
 
 
 def _may_be_macros(kind: str, path: str) -> bool:
     """Whether a file has macros: generic tests are in tests/generic."""
     return kind == "macro" or "generic" in PurePosixPath(path).parts
-
-
-def _load(source: str) -> list[dict[str, Any]]:
-    try:
-        content = mapping(load_yaml(source))
-    except YamlError:
-        return []  # reported when the file itself is read
-    return [content] if content else []
 
 
 def read_model_names(path: str, sql: str) -> tuple[str, str, str]:
@@ -324,7 +341,7 @@ def read_model_names(path: str, sql: str) -> tuple[str, str, str]:
 
 def _read_aliases(project: DbtProject, properties: Sequence[dict[str, Any]]) -> None:
     """Read the aliases, schemas and versions of models in property files."""
-    by_name = {model.name: model for model in project.models.values()}
+    by_name = {model.name: model for model in project.all_models}
     for content in properties:
         for kind in ("models", "seeds", "snapshots"):
             for entry in entries(content.get(kind)):
@@ -340,7 +357,7 @@ def _read_aliases(project: DbtProject, properties: Sequence[dict[str, Any]]) -> 
 def _read_versions(
     project: DbtProject, by_name: dict[str, DbtModelFile], entry: dict[str, Any]
 ) -> None:
-    """Read which file has which version of a model, and which version `ref` means without one."""
+    """Read the file of each version of a model, and the version for `ref` without a version."""
     name = text(entry.get("name"))
     versions = {str(version.get("v")): version for version in entries(entry.get("versions"))}
     for number, version in versions.items():
@@ -362,8 +379,8 @@ def _version_order(version: str) -> tuple[float, str]:
 
 
 def _name_jobs_and_tables(projects: list[DbtProject]) -> None:
-    """Give every model of the repository a job and a relation of its own name."""
-    models = [(project, model) for project in projects for model in project.models.values()]
+    """Name the job and the relation of every model of the repository."""
+    models = [(project, model) for project in projects for model in project.all_models]
     jobs = Counter(model.name.casefold() for _, model in models)
     tables = Counter(model.table.casefold() for _, model in models)
     qualified = Counter(f"{model.schema}.{model.table}".casefold() for _, model in models)
@@ -392,7 +409,7 @@ def _find_dialect(
 
 def _name_relations(project: DbtProject, properties: list[dict[str, Any]]) -> None:
     """Name the relations of models and sources."""
-    for model in project.models.values():
+    for model in project.all_models:
         schema, _, identifier = model.table.rpartition(".")
         own = [part for part in (schema, identifier) if part]
         _add_name(project, model.name, own, project.quoting, is_model=True)
@@ -419,59 +436,8 @@ def _add_name(
 
 
 def source_parts(project: DbtProject, source: dict[str, Any], table: dict[str, Any]) -> list[str]:
-    """Return database, schema and identifier of a source; parts only a run knows are left out."""
+    """Return database, schema and identifier. The default schema is the name of the source."""
     database = project.render(source.get("database") or source.get("catalog"))
-    schema = source.get("schema")
-    named = project.render(schema) if schema is not None else text(source.get("name"))
+    named = project.render(source.get("schema")) or text(source.get("name"))
     identifier = project.render(table.get("identifier")) or text(table.get("name"))
     return [part for part in (database, named, identifier) if part]
-
-
-def _read_packages(
-    project: DbtProject, repository: Repository
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield name and macro files of each package that is installed or in this repository."""
-    root = PurePosixPath(project.root)
-    installed = text(project.settings.get("packages-install-path"))
-    folders = [root / (installed or folder) for folder in ("dbt_packages", "dbt_modules")]
-    places = [place for folder in folders for place in repository.folders_in(folder.as_posix())]
-    places += list(_local_packages(root, repository))
-    if project.name:
-        yield project.name, project.macros
-    for place in dict.fromkeys(places):
-        package = _read_project(repository, f"{place}/{_PROJECT_FILE}")
-        if package is None or not package.name or package.name == project.name:
-            continue
-        for name, value in package.variables.items():
-            project.variables.setdefault(name, value)
-        yield (
-            package.name,
-            tuple(
-                repository.read(path) or ""
-                for folder in package.folders["macro"]
-                for path in repository.files_in(f"{place}/{folder}", ".sql")
-            ),
-        )
-
-
-def _local_packages(root: PurePosixPath, repository: Repository) -> Iterator[str]:
-    for file in ("packages.yml", "dependencies.yml"):
-        for content in _load(repository.read((root / file).as_posix()) or ""):
-            for package in entries(content.get("packages")):
-                for path in texts(package.get("local")):
-                    place = _normal_path(root / path)
-                    if place is not None:
-                        yield place
-
-
-def _normal_path(path: PurePosixPath) -> str | None:
-    """Return a path without `..`; None for one outside of the repository."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == ".." and not parts:
-            return None
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts) or "."

@@ -67,7 +67,7 @@ class PropertyFile:
     ) -> Iterator[CodeJob]:
         """Yield one job for the tests and documentation of the file, and one for each consumer.
 
-        Tests of a table are put into the job that the catalog has for them, if there is one.
+        Tests of a table are added to their job in the catalog, if there is one.
         """
         own = JobId(self._namespace, self._path.rpartition(".")[0])
         jobs: dict[JobId, CodeJob] = {}
@@ -174,7 +174,7 @@ class PropertyFile:
     ) -> bool:
         """Add the columns that the SQL of a generic test of this project uses.
 
-        Return whether its macro is known, and renders to SQL that can be read.
+        Return whether its macro is defined, and renders to readable SQL.
         """
         if not _is_defined(name, self._project.macros):
             return False
@@ -340,5 +340,5 @@ def is_property_file(content: Any) -> bool:
 
 
 def _is_complete(entry: dict[str, Any]) -> bool:
-    """Whether all columns are listed: only an enforced contract guarantees that."""
+    """Whether all columns are listed. Only an enforced contract guarantees this."""
     return is_true(mapping(mapping(entry.get("config")).get("contract")).get("enforced"))

@@ -1,4 +1,4 @@
-"""The relations of a dbt project: one name for each, however the code spells it."""
+"""The relations of a dbt project, with one name for all spellings in code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RelationName(NamedTuple):
 
 
 class RelationNames:
-    """Finds the relation that a name in SQL means, by the rules of the project's dialect.
+    """Finds the relation of a name in SQL, by the rules of the project's dialect.
 
     `dialect` is None when it is not known. Names then match in any letter case. Projects of one
     repository share `spellings`, so that a source of several projects has one name.
@@ -78,7 +78,7 @@ class RelationNames:
         return RelationName(name, ".".join(map(self._as_sql, parts, quoted)))
 
     def find(self, table: str) -> str | None:
-        """Return the relation of a name as the parser of the dialect gives it."""
+        """Return the relation of a name that the parser of the dialect returned."""
         key = table if self._folds else table.casefold()
         return self._known.get(key) or self._by_last.get(key.rpartition(".")[2])
 

@@ -21,7 +21,7 @@ from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from downriver.capture.scan.dbt.project import DbtProject
 
@@ -110,7 +110,7 @@ class _Semantics:
                 owners = self._project.dimensions.get(field.name, [])
                 owners = [o for o in owners if field.entity in o[1]] or owners
                 if not owners:
-                    message = f"no semantic model has {field.name}, which a filter names"
+                    message = f"a filter uses {field.name}, which no semantic model has"
                     job.add_blind_spot(CodeBlindSpot("not_read", message, line))
                 for owner, _ in owners:
                     source = self._dataset("semantic_models", owner)
@@ -191,3 +191,31 @@ class _Semantics:
 
 def _name(value: Any) -> str:
     return text(value) or text(mapping(value).get("name"))
+
+
+def list_measures(properties: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Return the semantic model of each measure, by the name of the measure."""
+    return {
+        text(measure.get("name")): text(model.get("name"))
+        for content in properties
+        for model in entries(content.get("semantic_models"))
+        for measure in entries(model.get("measures"))
+    }
+
+
+def list_dimensions(
+    properties: Iterable[dict[str, Any]],
+) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """Return the semantic models with each dimension or entity, and the entities of each model."""
+    dimensions: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    for content in properties:
+        for model in entries(content.get("semantic_models")):
+            owned = {text(entity.get("name")) for entity in entries(model.get("entities"))}
+            owner = (
+                text(model.get("name")),
+                frozenset({*owned, text(model.get("primary_entity"))}),
+            )
+            parts = [*entries(model.get("dimensions")), *entries(model.get("entities"))]
+            for part in parts:
+                dimensions.setdefault(text(part.get("name")), []).append(owner)
+    return dimensions

@@ -22,16 +22,16 @@ _FIXTURES = "fixtures"
 
 def read_fixtures(root: str, folders: list[str], repository: Repository) -> dict[str, str]:
     """Return the fixtures of a project by name: queries, and the headers of CSV files."""
-    found: dict[str, str] = {}
+    fixtures: dict[str, str] = {}
     for folder in folders:
         inside = (PurePosixPath(root) / folder / _FIXTURES).as_posix()
         for suffix in (".csv", ".sql"):
             for path in repository.files_in(inside, suffix):
                 source = (repository.read(path) or "").strip()
-                found[PurePosixPath(path).stem] = (
+                fixtures[PurePosixPath(path).stem] = (
                     source.partition("\n")[0] if suffix == ".csv" else source
                 )
-    return found
+    return fixtures
 
 
 class UnitTestRows:

@@ -24,7 +24,7 @@ _REQUIREMENT_FILES = (
 )  # fmt: skip
 _REQUIREMENT = re.compile(r"\bdbt[-_]([a-z]+)\b")
 _DEFAULT = re.compile(r"env_var\([^,()]*,\s*['\"](\w+)['\"]\s*\)")
-_READ_MODELS = 150  # enough to see the dialect of a project
+_READ_MODELS = 150  # models to read to guess the dialect of a project
 _CLEAR = 3  # models that must agree
 
 
@@ -36,12 +36,12 @@ def find_adapter(
     if named:
         return named
     for folder in [root, *root.parents]:
-        found: set[str] = set()
+        adapters: set[str] = set()
         for name in _REQUIREMENT_FILES:
             content = repository.read((folder / name).as_posix()) or ""
-            found |= set(_REQUIREMENT.findall(content)) & ADAPTERS
-        if found:
-            return found.pop() if len(found) == 1 else ""
+            adapters |= set(_REQUIREMENT.findall(content)) & ADAPTERS
+        if adapters:
+            return adapters.pop() if len(adapters) == 1 else ""
     return ""
 
 
@@ -64,8 +64,8 @@ def _types(profile: dict[str, Any]) -> list[str]:
     target = text(profile.get("target"))
     default = _DEFAULT.search(target)
     chosen = mapping(outputs.get(default[1] if default else target))
-    given = [chosen] if chosen else [mapping(output) for output in outputs.values()]
-    return [text(output.get("type")) for output in given if text(output.get("type"))]
+    outputs_in_use = [chosen] if chosen else [mapping(output) for output in outputs.values()]
+    return [text(output.get("type")) for output in outputs_in_use if text(output.get("type"))]
 
 
 def guess_project_dialect(texts: Iterable[str]) -> str | None:

@@ -25,11 +25,11 @@ _RUNNING = (
     "|Model|Index|Export|Import|Replication|Notebook|Pod|Flow|Load"
 )
 _CONTROLS = re.compile(
-    rf"(?:{_NOTIFIES})\w*|(?=\w*\Z)\w*(?:Trigger|Branch|ShortCircuit)\w*"
+    rf"(?:{_NOTIFIES})\w*|(?=\w*\Z)\w*(?:Trigger\w*Dag|Branch|ShortCircuit)\w*"
     r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|Approval|ExternalTaskMarker)\w*"
 )
-# Sensors, and management of clusters, buckets and the like, unless an argument names data. What
-# creates or starts a job, and what handles tables or objects, can move data.
+# Sensors, and management of clusters and buckets, unless an argument names data. Operators that
+# start jobs, or that handle tables or objects, can move data.
 _MANAGES = re.compile(
     r".*Sensor(?:Async)?"
     r"|(?!\w*(?:" + _STORED + r"))\w*(?:Delete|Update|Get|List|Describe|Cancel|Stop|Terminate|Pause"
@@ -91,8 +91,7 @@ _BIGQUERY = _table("destination_project_dataset_table", "destination_dataset_tab
 _GLUE = ("database_name", "database")
 _LOCAL = _Place("file", ("src", "filename", "file_path", "local_path", "path"))
 
-# The first pattern that matches an operator's name decides. What an operator queries with SQL is
-# read in any case.
+# The first pattern that matches an operator's name decides. The SQL of an operator is always read.
 _TRANSFERS: tuple[tuple[re.Pattern[str], _Transfer], ...] = tuple(
     (re.compile(rf"(?:{name})(?:Async)?(?:Operator)?"), _Transfer(reads, writes))
     for name, reads, writes in (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.scan.python.interpreter.values import Arguments
 
-# `glueContext.create_dynamic_frame`, and what is written in one word with the method that follows.
+# `glueContext.create_dynamic_frame`, and its variants that include the method in their name.
 READS = frozenset({"create_dynamic_frame", "create_data_frame"})
 WRITES = frozenset({"write_dynamic_frame", "write_data_frame"})
 _METHODS = ("from_catalog", "from_options", "from_jdbc_conf")

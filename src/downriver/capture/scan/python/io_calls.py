@@ -48,7 +48,7 @@ def line_of_call(node: ast.Call) -> int:
 
 
 class _Site(NamedTuple):
-    """A call and the parts of its text: `s3.put_object` has base `s3` and name `put_object`."""
+    """A call in parts: `s3.put_object` has the base `s3` and the name `put_object`."""
 
     node: ast.Call
     base: str
@@ -58,7 +58,7 @@ class _Site(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The call as a reader recognises it."""
+        """The text of the call for messages."""
         last = self.base.rpartition(".")[2]
         return f"{last}.{self.name}" if last.isidentifier() else self.name
 
@@ -139,9 +139,9 @@ class _Libraries:
             return self._names[text]
         parts = text.split(".")
         for count in range(len(parts) - 1, 0, -1):
-            known = self._names.get(".".join(parts[:count]))
-            if known is not None:
-                return ".".join([known, *parts[count:]])
+            imported_name = self._names.get(".".join(parts[:count]))
+            if imported_name is not None:
+                return ".".join([imported_name, *parts[count:]])
         return ""
 
 
@@ -189,7 +189,7 @@ _SPARK_END = re.compile(
 )
 _SESSION = re.compile(r"(?:^|[._])(?:spark\w*|sqlcontext|sqlctx|hivecontext|ss|hc)$", re.IGNORECASE)
 
-# `execute` and `query` belong to many things; these names show that it is a database.
+# `execute` and `query` are methods of many objects. With these names, the object is a database.
 _DATABASE = re.compile(
     r"(?:^|[^a-z])(?:cur|cursor|conn|connection|engine|session|db|database|hook|client|bq|pg|con"
     r"|redshift|snowflake|athena|trino|presto|duckdb|sqlite|cluster|warehouse)(?:$|[^a-z])",
@@ -281,7 +281,7 @@ _HTTP = r"(?:requests|httpx)(?:\.(?:[Ss]ession|Client|AsyncClient))?"
 _FETCHES = re.compile(rf"{_HTTP}\.(?:get|request|stream)")
 _SENDS = re.compile(rf"{_HTTP}\.(?:post|put)")  # data only if the answer is used
 
-# Parts of a base that make `write`, `load` and the like no access to data.
+# Parts of a base for which `write`, `load` and similar names do not access data.
 _NO_DATA = re.compile(
     r"(?:^|\.)(?:logger|logging|log|stdout|stderr|sys|console|argparse|parser|config|settings|yaml"
     r"|toml|dotenv|importlib|pkgutil|locale|mock\w*|response|resp|io_manager|unittest|warnings)$",

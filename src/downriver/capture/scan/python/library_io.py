@@ -1,4 +1,4 @@
-"""Functions and methods of data libraries: which argument names the data that they move."""
+"""Functions and methods of data libraries, and the arguments that name their data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     ImportedName,
-    Object,
     StoredObject,
     Value,
 )
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Access(NamedTuple):
-    """What a call does with data, and the argument that names it."""
+    """The access of a call to data, and the argument that names the data."""
 
     verb: Literal["read", "write"]
     of: Literal["path", "table", "sql", "bucket", "topic"]
@@ -162,7 +161,7 @@ _DOWNLOADS = re.compile(r"download_\w+|get|download")
 
 
 def function(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
-    """Return the value of a function of a library; None if the function is not known here."""
+    """Return the value of a function of a library; None if this module does not list it."""
     for name, access in _FUNCTIONS:
         if name.fullmatch(target.name):
             value = _follow(run, access, args, is_required=True)
@@ -173,7 +172,7 @@ def function(run: Interpreter, target: ImportedName, args: Arguments) -> Value |
 
 
 def method(run: Interpreter, base: Value, name: str, args: Arguments) -> Value | None:
-    """Return the value of a method of an object of a library; None if it is not known here."""
+    """Return the value of a method of a library's object; None if this module does not list it."""
     if name in ("upload_file", "download_file"):
         return _transfer_file(run, name, args)
     for pattern, access in _METHODS:
@@ -265,7 +264,7 @@ def _follow(
                 return storage.read_table(run, given, args.line, "pandas")
             storage.write_frame(run, frame, given, args.line, is_path=False)
         case "path":
-            given = _path_of(given)
+            given = storage.path_of(given)
             if access.verb == "read":
                 return storage.read_path(run, given, args.line, "pandas")
             storage.write_frame(run, frame, given, args.line, is_path=True)
@@ -277,17 +276,6 @@ def _in_schema(table: Value, access: _Access, args: Arguments) -> Value:
     if isinstance(home, LocatedText) and isinstance(table, LocatedText) and "." not in table:
         return LocatedText(f"{home}.{table}", table.line)
     return table
-
-
-def _path_of(value: Value) -> Value:
-    """Return the path of an open file."""
-    if isinstance(value, Object) and isinstance(value.kind, ImportedName):
-        if value.kind.last in ("open", "Path"):
-            return value.argument("file")
-        return UNKNOWN
-    if isinstance(value, LocatedText) and value.startswith(("http://", "https://")):
-        return LocatedText(value.partition("?")[0], value.line)
-    return value
 
 
 def _query(run: Interpreter, query: Value, args: Arguments) -> Value:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
+from downriver.capture.scan.kedro_catalog import KedroCatalog
 from downriver.capture.scan.python.io_calls import line_of_call
 from downriver.model.ids import DatasetId, JobId
 
@@ -43,6 +44,7 @@ class FileContext(msgspec.Struct, kw_only=True):
     find_module: Callable[[str, int], PythonFile | None] = lambda name, level: None
     note_followed: Callable[[str, int, int], None] = lambda path, first, last: None
     project: str = "feast"
+    kedro: KedroCatalog = KedroCatalog({}, {})
     line_of: Callable[[int], int] = lambda line: line
 
 
@@ -128,7 +130,7 @@ class JobRecorder:
             self._calls.pop()
 
     def understand(self) -> None:
-        """Note that the lineage of the innermost call is recorded, or that it has none."""
+        """Record that the lineage of the innermost call is complete."""
         if self._calls:
             self._understood.add(self._calls[-1])
 
@@ -168,7 +170,8 @@ class JobRecorder:
     ) -> None:
         """Record references to the source columns of a frame's column.
 
-        A column that this code computes has no source column of its name, so no reference.
+        A column that this code computes has no source column of that name, so there is no
+        reference.
         """
         for dataset, field in frame.origins(name):
             self.add_reference(dataset, field, line, clause or self._clauses[-1], optional=optional)
@@ -197,7 +200,7 @@ class JobRecorder:
         )
 
     def report_unknown_rows(self) -> None:
-        """Add blind spots for outputs of unknown rows to jobs whose blind spots do not explain it.
+        """Add a blind spot for each output of unknown rows, unless another one explains it.
 
         Called once, after the file is followed.
         """

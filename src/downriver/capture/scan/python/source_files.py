@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A file without any of these words uses none of the supported libraries.
 _CONCERNS_DATA = re.compile(
-    r"spark|pandas|airflow|dagster|\bdlt\b|sqlmesh|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
+    r"spark|pandas|airflow|dagster|kedro|luigi|\bdlt\b|sqlmesh|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
     r"|_object\(|upload|download|\bread_|\bwrite_|\bload_|\bsave_|\binsert_|\bcopy_|\bopen\(",
     re.IGNORECASE,
 )
@@ -27,7 +27,7 @@ _MOST_KEPT = 8_000_000  # characters of source; their trees take about 50 times 
 
 
 class PythonFile:
-    """A Python file. Nothing that is read from it changes while others use it."""
+    """A Python file. Its attributes are not changed after they are read."""
 
     def __init__(self, path: str, source: str) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class PythonFile:
 
     @cached_property
     def concerns_data(self) -> bool:
-        """Whether it contains a word of a library that reads or writes data."""
+        """Whether the source contains a word of a library that reads or writes data."""
         return _CONCERNS_DATA.search(self.source) is not None
 
 

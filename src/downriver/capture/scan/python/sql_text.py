@@ -126,7 +126,7 @@ def _record_blind_spots(run: Interpreter, text: LocatedText, lineage: SqlLineage
         run.recorder.add_blind_spot(
             "dynamic_name", "the query uses a table whose name is only known at run time", text.line
         )
-    elif RUNTIME_VALUE in _QUOTED.sub("''", text):  # unknown parts of string literals hide no name
+    elif RUNTIME_VALUE in _QUOTED.sub("''", text):  # unknown parts of string literals are no names
         run.recorder.add_blind_spot(
             "dynamic_sql", "a part of the query is only known at run time", text.line
         )

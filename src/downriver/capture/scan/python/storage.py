@@ -1,4 +1,4 @@
-"""Where frames are read and written: Spark sessions, Delta merges, tables, files, topics."""
+"""Reads and writes of frames: Spark sessions, Delta merges, tables, files, topics."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame, rea
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     DeltaMerge,
+    ImportedName,
+    Object,
     SparkReader,
     SparkWriter,
     Value,
@@ -65,8 +67,20 @@ def read_table(run: Interpreter, name: Value, line: int, library: str) -> Frame:
     return read_dataset(run, dataset_of(run, name, is_path=False), library)
 
 
+def path_of(value: Value) -> Value:
+    """Return the path of an open file; other values as they are."""
+    if isinstance(value, Object) and isinstance(value.kind, ImportedName):
+        if value.kind.last in ("open", "Path"):
+            return value.argument("file")
+        return UNKNOWN
+    if isinstance(value, LocatedText) and value.startswith(("http://", "https://")):
+        return LocatedText(value.partition("?")[0], value.line)
+    return value
+
+
 def read_path(run: Interpreter, path: Value, line: int, library: str) -> Frame:
     """Read files. Several paths give one frame."""
+    path = path_of(path)
     if isinstance(path, list) and path:
         frames = [read_path(run, part, line, library) for part in path]
         result = frames[0]
@@ -238,6 +252,7 @@ def write_frame(
     run: Interpreter, frame: Frame | None, name: Value, line: int, *, is_path: bool
 ) -> None:
     """Record that a frame or other data is written to a path or a table."""
+    name = path_of(name) if is_path else name
     if isinstance(name, LocatedText) and not name.is_dynamic:
         run.recorder.add_output(dataset_of(run, name, is_path=is_path), frame)
     else:

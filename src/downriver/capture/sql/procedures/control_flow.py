@@ -1,7 +1,7 @@
 """Finds the statements inside procedural code: T-SQL, PL/pgSQL, PL/SQL, Snowflake, BigQuery.
 
-Control flow is removed token by token: what remains after `BEGIN`, `IF … THEN`, `LOOP` and so on is
-a statement. Lineage does not depend on which branch runs.
+Control flow is removed token by token. The tokens that remain after `BEGIN`, `IF … THEN`, `LOOP`
+and so on are a statement. Lineage does not depend on which branch runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AFTER_END = frozenset({"IF", "LOOP", "WHILE", "FOR", "CASE", "REPEAT", "TRY", "
 
 
 def list_pieces(tokens: Sequence[Token], routine_name: str = "") -> Iterator[CodePiece]:
-    """Yield the pieces of a chunk between semicolons that remain without its control flow."""
+    """Yield the pieces of a chunk between semicolons, without control flow."""
     at = 0
     while at < len(tokens):
         step = _step_at(tokens, at)
@@ -53,7 +53,7 @@ def _step_at(tokens: Sequence[Token], at: int) -> ControlStep | None:
     here = word(tokens[at])
     if here in ("CREATE", "ALTER", "REPLACE"):
         return routine if creates_routine(tokens, at) else None
-    if here.startswith("$") and here.endswith("$"):  # `$$` in a dialect that does not know it
+    if here.startswith("$") and here.endswith("$"):  # `$$` in a dialect without dollar quotes
         return _skip
     if word_at(tokens, at + 1) == ":" and word_at(tokens, at + 2) in _CONTROL:
         return _label

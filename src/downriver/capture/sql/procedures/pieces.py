@@ -36,7 +36,7 @@ class PieceRole(Enum):
 
 
 class CodePiece(NamedTuple):
-    """Tokens to read by themselves, the routine they are in, and the variables they declare.
+    """Tokens that are read separately, with their routine and the variables they declare.
 
     `row` is the name of the row in a loop over a query.
     """

@@ -1,4 +1,4 @@
-"""WHERE, GROUP BY, ORDER BY, DISTINCT and LIMIT: what decides which rows a query returns."""
+"""WHERE, GROUP BY, ORDER BY, DISTINCT and LIMIT: the clauses that decide a query's rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RowClauseTranslator:
 
     @contextmanager
     def _aliases_of(self, part: str, scope: QueryScope) -> Iterator[None]:
-        """Prefer the alias of a select item to an unknown column, in clauses that may use it."""
+        """Prefer the alias of a select item to an unknown column, if the clause allows aliases."""
         before = scope.lateral_aliases
         if self._walker.dialect_name not in _WITHOUT_ALIASES.get(part, _NO_ALIASES):
             scope.lateral_aliases = part not in ("where", "prewhere") or before
@@ -162,7 +162,7 @@ def _group_parts(group: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _has_aggregate(node: exp.Expression) -> bool:
-    """Return whether a select item contains an aggregate, so that it is no key of GROUP BY ALL."""
+    """Return whether a select item contains an aggregate. Then it is no key of GROUP BY ALL."""
     if isinstance(node, (exp.AggFunc, exp.Query)):
         return isinstance(node, exp.AggFunc)
     return any(_has_aggregate(child) for child in node.iter_expressions())

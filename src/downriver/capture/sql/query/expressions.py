@@ -70,9 +70,11 @@ class ExpressionTranslator:
         """Return a select item as a column, with its struct fields if it builds a struct."""
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Column):
-            found = self._walker.paths.find(inner, scope)
-            if found is not None:
-                return Column(name, found.deps, fields=found.fields, computation=found.computation)
+            origin = self._walker.paths.find(inner, scope)
+            if origin is not None:
+                return Column(
+                    name, origin.deps, fields=origin.fields, computation=origin.computation
+                )
         if isinstance(inner, exp.Struct):
             return self._walker.paths.struct(inner, name, scope)
         fields = (
@@ -115,8 +117,8 @@ class ExpressionTranslator:
     def _column(self, node: exp.Expression, scope: QueryScope) -> Deps:
         if isinstance(node.this, exp.Star):
             return self._star(node, scope)
-        found = self._walker.paths.find(node, scope)
-        return found.deps if found is not None else NOTHING
+        origin = self._walker.paths.find(node, scope)
+        return origin.deps if origin is not None else NOTHING
 
     def _star(self, node: exp.Expression, scope: QueryScope) -> Deps:
         """Return the dependencies of a star: `hash(*)` uses every column, `count(*)` none."""
@@ -130,14 +132,14 @@ class ExpressionTranslator:
         name = self._walker.name(node)
         if not name.startswith("$") or self._walker.dialect_name != "snowflake":
             return NOTHING
-        found = scope.find_column(name)
-        return found.deps if found is not None else NOTHING
+        column = scope.find_column(name)
+        return column.deps if column is not None else NOTHING
 
     def _function(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """Return the dependencies of a function that sqlglot has no class for."""
-        found = find_lookup(node, self._walker, scope)
-        if found is not None:
-            return found
+        """Return the dependencies of a function without a class in sqlglot."""
+        lookup_deps = find_lookup(node, self._walker, scope)
+        if lookup_deps is not None:
+            return lookup_deps
         deps = self._children(node, scope)
         if not deps or _counts_rows(node):
             return NOTHING
@@ -345,7 +347,7 @@ def _counts(node: exp.Expression | None) -> bool:
 
 
 def _counts_rows(node: exp.Expression) -> bool:
-    """Return whether this numbers rows, as T-SQL's `IDENTITY(INT, 1, 1)` does."""
+    """Return whether a function numbers rows, such as T-SQL's `IDENTITY(INT, 1, 1)`."""
     return isinstance(node, exp.Anonymous) and str(node.name).upper() == "IDENTITY"
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from downriver.capture.sql.query.names import is_named_by_value
 from downriver.capture.sql.query.remote_tables import find_metadata
 from downriver.capture.sql.query.scope import QueryScope
+from downriver.capture.sql.text.variables import is_unnamed
 from downriver.columns import (
     NOTHING,
     Certainty,
@@ -118,17 +119,20 @@ class FromTranslator:
         return relation.renamed(self._walker.name(column) for column in columns)
 
     def table(self, node: exp.Table, scope: QueryScope) -> Relation:
-        """Return the rows of a table, a CTE, a function or an array that FROM names."""
+        """Return the rows of the table, CTE, function or array that FROM names."""
         if node.this is None:
             # ROWS FROM (f(a), g(b)): the columns of one function after those of the other.
             parts = node.args.get("rows_from") or ()
             relation = join([self.from_item(part, scope) for part in parts])
         elif is_named_by_value(node.this):
-            relation = self._named_by_value(self._walker.table_name(node))
+            relation = self._named_by_value(self._walker.table_name(node), node.this)
         elif not isinstance(node.this, _TABLE_NAMES):
             relation = self._walker.functions.function(node.this, scope)
         else:
             name = self._walker.table_name(node)
+            if not name:
+                relation = self._named_by_value(name, node.this)
+                return self._walker.pivoted(node, relation, scope)
             self._walker.listener.table(name)
             cte = scope.find_cte(name[0]) if len(name) == 1 else None
             relation = cte if cte is not None else self.table_or_field(name, scope)
@@ -138,10 +142,11 @@ class FromTranslator:
                 scope.influence(deps, DependencyKind.JOIN)
         return self._walker.pivoted(node, relation, scope)
 
-    def _named_by_value(self, name: TableName) -> Relation:
+    def _named_by_value(self, name: TableName, node: object) -> Relation:
         if name:
             return self._walker.table_relation(name)
-        self._walker.blind_spots.append("the table that is read is known only at run time")
+        if not is_unnamed(node):  # that is reported where the statement is parsed
+            self._walker.blind_spots.append("the table that is read is known only at run time")
         return generate([], NOTHING)
 
     def table_or_field(self, name: TableName, scope: QueryScope) -> Relation:
@@ -208,7 +213,8 @@ class FromTranslator:
         right = column.deps if column is not None else NOTHING
         scope.influence(left, DependencyKind.JOIN)
         scope.influence(right, DependencyKind.JOIN)
-        # An outer join shows the key of the side that keeps all its rows; others, that of both.
+        # The key of an outer join comes from the side that keeps all its rows; in other joins, from
+        # both.
         if side in ("LEFT", "SEMI", "ANTI") and left:
             scope.merged[name] = left
         elif side == "RIGHT" and right:

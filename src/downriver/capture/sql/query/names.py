@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from downriver.capture.sql.text.variables import is_variable
 from downriver.columns import (
     NOTHING,
     Column,
@@ -39,10 +40,10 @@ _spellings: dict[tuple[type, object], dict[tuple[str, bool], str]] = {}
 
 def _known_spellings(dialect: Dialect) -> dict[tuple[str, bool], str]:
     key = (type(dialect), dialect.normalization_strategy)
-    known = _spellings.setdefault(key, {})
-    if len(known) > _MOST_SPELLINGS:
-        known = _spellings[key] = {}
-    return known
+    spellings = _spellings.setdefault(key, {})
+    if len(spellings) > _MOST_SPELLINGS:
+        spellings = _spellings[key] = {}
+    return spellings
 
 
 class DialectNames:
@@ -73,9 +74,9 @@ class DialectNames:
 
     def fold(self, name: str) -> str:
         """Return an unquoted name as the dialect compares it."""
-        known = self.spellings.get((name, False))
-        if known is not None:
-            return known
+        spelling = self.spellings.get((name, False))
+        if spelling is not None:
+            return spelling
         return self.name(exp.Identifier(this=name, quoted=False))
 
     def table_name(self, node: exp.Table) -> TableName:
@@ -83,6 +84,8 @@ class DialectNames:
         if is_named_by_value(node.this):
             return self.name_in(_value(node.this))
         parts = [part for part in node.parts if part.name]
+        if parts and is_variable(parts[-1].name):
+            return ()
         if len(parts) == 2 and parts[0].name.lower() in _FORMATS and "/" in parts[1].name:
             return (str(parts[1].name),)  # Spark: parquet.`/data/orders` is a file
         if self.dialect_name == "bigquery" and len(parts) > 1:
@@ -134,6 +137,8 @@ class DialectNames:
 
 def is_named_by_value(node: object) -> bool:
     """Return whether a table is named by an expression, as in `IDENTIFIER('db.orders')`."""
+    if isinstance(node, exp.Placeholder):
+        return True
     if isinstance(node, exp.Anonymous):
         return str(node.name).upper() == "IDENTIFIER" and bool(node.expressions)
     return isinstance(node, exp.DynamicIdentifier)
@@ -146,6 +151,8 @@ def _value(node: exp.Expression) -> object:
 def _prefix(node: exp.Expression) -> str:
     if isinstance(node, exp.Parameter):
         return "@"
+    if isinstance(node, exp.Placeholder):
+        return ":"
     if node.args.get("global_"):
         return "##"
     return "#" if node.args.get("temporary") else ""
@@ -172,9 +179,9 @@ class ColumnResolver:
 
     def find(self, node: exp.Expression, scope: QueryScope) -> Column | None:
         """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
-        found = self._resolve([self._walker.name(part) for part in node.parts], scope)
-        self._walker.listener.column(node, scope, found)
-        return found
+        column = self._resolve([self._walker.name(part) for part in node.parts], scope)
+        self._walker.listener.column(node, scope, column)
+        return column
 
     def _resolve(self, parts: list[str], scope: QueryScope) -> Column | None:
         if len(parts) == 1:
@@ -184,43 +191,43 @@ class ColumnResolver:
             if source is None and at > 1:
                 source = scope.find_source(parts[at - 1])
             if source is not None:
-                found = source.known(".".join(parts[at:])) if at + 1 < len(parts) else None
-                if found is not None:  # the schema lists the fields of structs
-                    return found
+                column = source.known(".".join(parts[at:])) if at + 1 < len(parts) else None
+                if column is not None:  # the schema lists the fields of structs
+                    return column
                 if len(source.stars) == 1:
                     table = source.stars[0].table
                     self._walker.uses.setdefault(table, set()).add(parts[at].casefold())
-                found = source.find(parts[at])
-                if found is None and not self._walker.listener.trusts_schemas:
-                    found = source.find_unlisted(parts[at])
-                return _inside(found, parts[at + 1 :])
+                column = source.find(parts[at])
+                if column is None and not self._walker.listener.trusts_schemas:
+                    column = source.find_unlisted(parts[at])
+                return _inside(column, parts[at + 1 :])
         record = self._of_record(parts)
         if record is not None:
             return record
         path = ".".join(parts)
         if scope.knows(path):
             return scope.find_column(path)
-        return _inside(self._named(parts[0], scope), parts[1:])
+        return _inside(self._find_named(parts[0], scope), parts[1:])
 
     def _of_record(self, parts: list[str]) -> Column | None:
         """Return a column of a named row: `r.id` in a loop, `NEW.id` in a trigger."""
         record = self._walker.records.get(parts[0].casefold())
-        found = record.find(parts[1]) if record is not None else None
-        if record is None or found is None:
+        field = record.find(parts[1]) if record is not None else None
+        if record is None or field is None:
             return None
         self._walker.inputs.update(dict.fromkeys(record.reads))
-        # The row exists only if the query returns it.
-        deps = merge_all([found.deps, record.rows])
-        return _inside(found.with_deps(deps), parts[2:])
+        # The row exists only if the query returns one.
+        deps = merge_all([field.deps, record.rows])
+        return _inside(field.with_deps(deps), parts[2:])
 
-    def _named(self, name: str, scope: QueryScope) -> Column | None:
-        """Return the column of a name; a variable of that name counts if no column is known."""
+    def _find_named(self, name: str, scope: QueryScope) -> Column | None:
+        """Return the column of a name, or the variable of that name if no column is known."""
         if self._is_variable(name.casefold(), scope) and not scope.knows(name):
             return Column(name, NOTHING)
-        found = scope.find_column(name)
-        if found is None and not self._walker.listener.trusts_schemas:
+        column = scope.find_column(name)
+        if column is None and not self._walker.listener.trusts_schemas:
             return scope.find_unlisted(name)
-        return found
+        return column
 
     def _is_variable(self, name: str, scope: QueryScope) -> bool:
         if name in self._walker.variables or name in _KEYWORDS:
@@ -233,9 +240,9 @@ class ColumnResolver:
         source = scope.find_source(name)
         has_rows = self._walker.dialect_name not in _NO_ROW_VALUES
         if source is None or not (has_rows and is_row(source, name, scope)):
-            found = self._named(name, scope)
-            if found is not None or source is None:
-                return found
+            origin = self._find_named(name, scope)
+            if origin is not None or source is None:
+                return origin
         # A whole row: `select t from t`.
         deps = direct(source.value(), DependencyKind.TRANSFORMATION)
         return Column(name, deps, fields={column.name: column for column in source.columns})
@@ -258,10 +265,10 @@ class ColumnResolver:
                 for key in keys:
                     merge(also, self._computed(key, scope))
             node = node.this
-        found = self._start(node, names, scope, also)
+        origin = self._start(node, names, scope, also)
         if not also:
-            return found.deps if found is not None else NOTHING
-        merge(also, found.deps if found is not None else NOTHING)
+            return origin.deps if origin is not None else NOTHING
+        merge(also, origin.deps if origin is not None else NOTHING)
         return also
 
     def _start(
@@ -319,8 +326,8 @@ class ColumnResolver:
         """
         match node:
             case exp.Column():
-                found = self.find(node, scope)
-                return found.fields if found is not None else None
+                origin = self.find(node, scope)
+                return origin.fields if origin is not None else None
             case exp.Struct():
                 return self.struct(node, "", scope).fields
             case exp.Tuple():
@@ -378,13 +385,13 @@ def _with(
 
 
 def is_row(source: Relation, name: str, scope: QueryScope) -> bool:
-    """Return whether the alias of a source means its rows, and not an unknown column."""
+    """Return whether a name means the rows of a source, and not an unknown column."""
     own_name = any(star.table[-1] == name for star in source.stars)
     return not own_name and not scope.knows(name)
 
 
 def _inside(column: Column | None, path: list[str]) -> Column | None:
-    """Follow a path into a struct built in the query; otherwise all of the value is used."""
+    """Follow a path into a struct that the query builds. Other values are used as a whole."""
     for name in path:
         if column is None:
             return None

@@ -67,7 +67,7 @@ def _pivoted(
         merge(keys, indirect(walker.expressions.of(key, scope), DependencyKind.CONDITIONAL))
     values = [merge_all([walker.expressions.of(each, scope), keys]) for each in aggregates]
     values = values or [keys]
-    kept = _kept(node, relation, walker, scope)
+    kept = _grouping_columns(node, relation, walker, scope)
     result = aggregate(relation, kept.value(), kept.items)
     if not names:
         walker.blind_spots.append("the columns of a PIVOT depend on its data")
@@ -78,7 +78,9 @@ def _pivoted(
     return project(result, [*kept.items, *columns])
 
 
-def _kept(node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope) -> Relation:
+def _grouping_columns(
+    node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope
+) -> Relation:
     """Return the columns to group by: those that are listed, or all that are not pivoted."""
     group = node.args.get("group")
     if group is not None:

@@ -37,7 +37,7 @@ class QueryScope:
         self.outer = outer
         self.ctes: dict[str, Relation] = {} if ctes is None else ctes
         self.sources: dict[str, Relation] = {}  # by alias
-        self.rows: Deps = {}  # what decides which rows the FROM clause returns
+        self.rows: Deps = {}  # dependencies of the rows of the FROM clause
         self.merged: dict[str, Deps] = {}  # columns of USING and NATURAL, which both sides have
         self.items: Sequence[Item] = ()  # the select list, for `ORDER BY 2` and `GROUP BY ALL`
         self.aliases: dict[str, Column] = {}  # the named columns of the select list so far
@@ -55,7 +55,7 @@ class QueryScope:
         return scope
 
     def influence(self, deps: Deps, kind: int) -> None:
-        """Add dependencies to what decides the rows."""
+        """Add dependencies of the rows."""
         merge(self.rows, indirect(deps, kind))
 
     def find_cte(self, name: str) -> Relation | None:
@@ -87,7 +87,7 @@ class QueryScope:
         return None
 
     def find_unlisted(self, name: str) -> Column | None:
-        """Return a column that no schema lists, of any table here: one of the schemas is old."""
+        """Return a column that no schema lists. A schema may be old, so any table may have it."""
         candidates = [relation.find_unlisted(name) for relation in self.sources.values()]
         columns = [column for column in candidates if column is not None]
         if len(columns) == 1 and len(self.sources) == 1:
@@ -119,28 +119,28 @@ class QueryScope:
 
     def _infer(self, name: str) -> Column | None:
         """Return the column of the relations whose columns are not all known."""
-        found: dict[str, Column] = {}
+        candidates: dict[str, Column] = {}
         for alias, relation in self.sources.items():
             column = relation.find(name, Certainty.INFERRED) if relation.open else None
             if column is not None:
-                found[alias] = column
-        columns = list(found.values())
+                candidates[alias] = column
+        columns = list(candidates.values())
         if len(columns) <= 1:
             return columns[0] if columns else None
-        return self._likeliest(name, found) or _ambiguous(name, columns)
+        return self._likeliest(name, candidates) or _ambiguous(name, columns)
 
-    def _likeliest(self, name: str, found: dict[str, Column]) -> Column | None:
+    def _likeliest(self, name: str, candidates: dict[str, Column]) -> Column | None:
         """Return a column whose likeliest source is inferred and whose others are ambiguous."""
         tables: list[TableName] = []
-        for alias in found:
+        for alias in candidates:
             stars = self.sources[alias].stars
             if len(stars) != 1:
                 return None
             tables.append(stars[0].table)
-        best = find_likeliest(name, tables, list(found), self.find_uses())
+        best = find_likeliest(name, tables, list(candidates), self.find_uses())
         if best is None:
             return None
-        columns = list(found.values())
+        columns = list(candidates.values())
         others = _ambiguous(name, columns[:best] + columns[best + 1 :])
         return columns[best].with_deps(merge_all([columns[best].deps, others.deps]))
 

@@ -73,11 +73,13 @@ class SelectTranslator:
                 items += self._starred(expression, self.all_items(scope), scope)
             elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
                 source = scope.find_source(self._walker.name(expression.parts[-2]))
-                found = source.items if source is not None else self._field_star(expression, scope)
-                items += self._starred(expression.this, found, scope)
+                star_items = (
+                    source.items if source is not None else self._field_star(expression, scope)
+                )
+                items += self._starred(expression.this, star_items, scope)
             elif isinstance(expression, exp.Dot) and isinstance(expression.expression, exp.Star):
-                found = self._value_star(expression.this, scope)
-                items += self._starred(expression.expression, found, scope)
+                star_items = self._value_star(expression.this, scope)
+                items += self._starred(expression.expression, star_items, scope)
             elif (
                 self._walker.dialect_name in _WITH_COLUMNS_PATTERN
                 and (pattern := find_pattern(expression)) is not None
@@ -95,13 +97,13 @@ class SelectTranslator:
             node, exp.Column
         ):
             return None
-        found = _ALL_BUT.fullmatch(node.name)
-        if found is None:
+        match = _ALL_BUT.fullmatch(node.name)
+        if match is None:
             return None
-        return exp.Star(except_=[exp.to_identifier(name) for name in found.group(1).split("|")])
+        return exp.Star(except_=[exp.to_identifier(name) for name in match.group(1).split("|")])
 
     def item(self, expression: exp.Expression, name: str, scope: QueryScope) -> Column:
-        """Return a column that is assigned an expression."""
+        """Return an expression as a column with a name."""
         column = self._walker.expressions.column(expression, name, scope)
         if not isinstance(expression, exp.Column):
             column.definition = SqlExpression(expression, self._walker.dialect)
@@ -137,8 +139,8 @@ class SelectTranslator:
 
     def _field_star(self, node: exp.Column, scope: QueryScope) -> list[Item]:
         """Return the fields of a struct, for `column.*`."""
-        found = self._walker.paths.find(exp.Column(this=node.parts[-2]), scope)
-        return _fields_of(found) if found is not None else []
+        record = self._walker.paths.find(exp.Column(this=node.parts[-2]), scope)
+        return _fields_of(record) if record is not None else []
 
     def _value_star(self, node: exp.Expression, scope: QueryScope) -> list[Item]:
         """Return the fields of a computed struct, for `ARRAY_AGG(t)[OFFSET(0)].*`."""
@@ -164,12 +166,14 @@ class SelectTranslator:
                     items.append(Column(item.name, pending.pop(item.name)))
         return items + [Column(name, deps) for name, deps in pending.items()]
 
-    def _starred(self, star: exp.Star, found: Sequence[Item], scope: QueryScope) -> list[Item]:
+    def _starred(self, star: exp.Star, star_items: Sequence[Item], scope: QueryScope) -> list[Item]:
         """Apply ILIKE, EXCEPT, REPLACE and RENAME to the columns of a star."""
-        self._walker.listener.star(star, found)
+        self._walker.listener.star(star, star_items)
         like = star.args.get("ilike")
         if isinstance(like, exp.Expression):
-            found = named_like(found, exp.ILike(this=exp.Star(), expression=like), self._walker)
+            star_items = named_like(
+                star_items, exp.ILike(this=exp.Star(), expression=like), self._walker
+            )
         dropped = {self._walker.name(_identifier(c)) for c in star.args.get("except_") or ()}
         replaced = {
             self._walker.name(alias.args["alias"]): self._walker.expressions.of(alias.this, scope)
@@ -182,10 +186,10 @@ class SelectTranslator:
             if isinstance(alias, exp.Alias)
         }
         if not (dropped or replaced or renamed):
-            return list(found)
+            return list(star_items)
         hidden = frozenset(dropped | replaced.keys() | renamed.keys())
         items: list[Item] = []
-        for item in found:
+        for item in star_items:
             if isinstance(item, Star):
                 items.append(item.without(hidden))
                 items += [Column(new, item.column(old).deps) for old, new in renamed.items()]
@@ -226,9 +230,9 @@ def find_pattern(expression: exp.Expression) -> exp.Expression | None:
     """Return the part of a select item that selects several columns by name, if it has one."""
     if isinstance(expression, _NAMED_LIKE) and isinstance(expression.this, exp.Star):
         return expression
-    found = expression.find(exp.Columns)
+    pattern = expression.find(exp.Columns)
     # coalesce(*COLUMNS(…)) is one item over all of them.
-    return None if found is None or found.args.get("unpack") else found
+    return None if pattern is None or pattern.args.get("unpack") else pattern
 
 
 def expand_item(

@@ -55,7 +55,7 @@ _FILE_READERS = frozenset(
 
 
 class TableFunctionTranslator:
-    """Computes the relations of everything in FROM that is neither a table nor a query."""
+    """Computes the relations of items in FROM other than tables and queries."""
 
     def __init__(self, walker: QueryWalker) -> None:
         self._walker = walker
@@ -144,7 +144,7 @@ class TableFunctionTranslator:
         """Return the columns of a well-known table function."""
         if self._walker.dialect_name == "snowflake" and isinstance(call, exp.Explode):
             return ["SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"]  # FLATTEN
-        return [*_TABLE_FUNCTIONS.get(_called(call), ())]
+        return [*_TABLE_FUNCTIONS.get(_function_name(call), ())]
 
     def _alias_names(self, node: exp.Expression) -> list[str]:
         """Return the column names that an alias gives to generated rows."""
@@ -163,7 +163,7 @@ class TableFunctionTranslator:
         if isinstance(node, exp.Pivot):
             return self._pairs(node, scope)
         inner = _unwrapped(node)
-        called = _called(inner)
+        called = _function_name(inner)
         remote = find_remote(inner, called, self._walker)
         if remote is not None:
             return remote
@@ -177,7 +177,7 @@ class TableFunctionTranslator:
         return generate(names, self._arguments(node, scope))
 
     def _own_columns(self, node: exp.Expression, called: str) -> list[str]:
-        """Return the columns that a call lists, or that the function is known to have."""
+        """Return the columns that a call lists, or the known columns of the function."""
         listed = node.find_all(exp.JSONColumnDef) if isinstance(node, exp.JSONTable) else ()
         names = [self._walker.name(c.this) for c in listed if isinstance(c.this, exp.Identifier)]
         return names or [*_TABLE_FUNCTIONS.get(called, ())]
@@ -201,7 +201,7 @@ class TableFunctionTranslator:
                 merge(deps, self._walker.sources.table(child, scope).value())
             elif isinstance(child, exp.Query):
                 merge(deps, self._walker.query(child, scope).value())
-            elif isinstance(child, exp.Anonymous) and _called(child) == "table":
+            elif isinstance(child, exp.Anonymous) and _function_name(child) == "table":
                 table = child.expressions[0] if child.expressions else None  # TABLE(orders)
                 if isinstance(table, exp.Column):
                     name = tuple(map(self._walker.name, table.parts))
@@ -225,7 +225,7 @@ class TableFunctionTranslator:
 def _is_unknown(node: exp.Expression) -> bool:
     """Return whether this calls a user-defined function."""
     call = node.expression if isinstance(node, exp.Dot) else node
-    return isinstance(call, exp.Anonymous) and _called(call) not in _TABLE_FUNCTIONS
+    return isinstance(call, exp.Anonymous) and _function_name(call) not in _TABLE_FUNCTIONS
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
@@ -238,10 +238,10 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
     return inner if inner is not None and is_call else node
 
 
-def _called(node: exp.Expression) -> str:
-    """Return the name of a function as it was written, as far as the tree keeps it."""
+def _function_name(node: exp.Expression) -> str:
+    """Return the name of a function as written, if the tree has it."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        return _called(node.expression)
+        return _function_name(node.expression)
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
     if node.args.get("is_end_exclusive"):

@@ -46,8 +46,8 @@ class QueryWalker(DialectNames):
 
     Each part of a query has its translator: `sources` for FROM, `functions` for table functions,
     `selects` for select lists, `clauses` for WHERE and the like, `expressions` for values, and
-    `paths` to resolve names. `columns_of` returns the columns of a table, None when unknown;
-    `find_view` returns a relation to read instead of a table.
+    `paths` to resolve names. `columns_of` returns the columns of a table, or None if they are
+    unknown. `find_view` returns a relation to read instead of a table.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ class QueryWalker(DialectNames):
         self.uses: dict[TableName, set[str]] = {}  # columns that are named with their table
         self.variables: AbstractSet[str] = frozenset()  # names that are not columns, in lower case
         self.records: Mapping[str, Relation] = {}  # rows that a loop or a trigger names
-        # Reads a statement inside a query (a CTE that writes); returns what decides its rows.
+        # Reads a statement inside a query (a CTE that writes); returns the dependencies of its
+        # rows.
         self.on_write: Callable[[exp.Expression, QueryScope | None], Deps] | None = None
 
     def begin_statement(self, variables: AbstractSet[str]) -> None:
@@ -109,17 +110,17 @@ class QueryWalker(DialectNames):
 
     def with_clause(self, node: exp.Expression, outer: QueryScope | None) -> dict[str, Relation]:
         """Return the relations of a WITH clause, by name."""
-        found: dict[str, Relation] = {}
+        relations: dict[str, Relation] = {}
         clause = node.args.get("with_")
         if clause is None:
-            return found
-        scope = QueryScope(outer, found)
+            return relations
+        scope = QueryScope(outer, relations)
         recursive = bool(clause.args.get("recursive"))
         for cte in clause.expressions:
             name = self.name(cte.args["alias"].this)
             columns = [self.name(c) for c in cte.args["alias"].args.get("columns") or ()]
-            found[name] = self._cte(cte.this, name, columns, scope, recursive)
-        return found
+            relations[name] = self._cte(cte.this, name, columns, scope, recursive)
+        return relations
 
     def _cte(
         self,
@@ -135,7 +136,7 @@ class QueryWalker(DialectNames):
         if not refers_to_itself or not _mentions(body, name):
             relation = self.query(body, scope)
             return relation.renamed(columns) if columns else relation
-        # The first branch names the columns. Repeat until no new dependency is found.
+        # The first branch names the columns. Repeat until there is no new dependency.
         anchor = body.this
         inner = QueryScope(scope)
         relation = self.query(anchor, inner)

@@ -69,7 +69,7 @@ def _join_on(
 
 
 class _Branch:
-    """A WHEN branch of a MERGE: its target, its scope, and what decides its rows."""
+    """A WHEN branch of a MERGE: its target, its scope, and the dependencies of its rows."""
 
     def __init__(self, target: TableName, scope: QueryScope, source: Relation) -> None:
         self.target = target
@@ -159,7 +159,7 @@ def read_update(node: exp.Expression, context: StatementContext) -> StatementEff
 def _inputs(
     targets: list[TableName], written: Sequence[TableWrite], context: StatementContext
 ) -> list[TableName]:
-    """Return the tables that are read; a changed table counts if another one depends on it."""
+    """Return the tables that are read. A changed table is one of them if another depends on it."""
     used = {
         key[0]
         for write in written
@@ -176,7 +176,7 @@ def _targets(
 ) -> dict[TableName, list[exp.Expression]]:
     """Return the assignments to each table: `SET a.x = …, b.y = …` changes two."""
     tables = {context.walker.alias(table): table for table in _tables_of(node)}
-    found: dict[TableName, list[exp.Expression]] = {}
+    targets: dict[TableName, list[exp.Expression]] = {}
     for assignment in node.expressions:
         left = assignment.this if isinstance(assignment, exp.Binary) else None
         name = (
@@ -186,8 +186,8 @@ def _targets(
         )
         table = tables.get(name)
         owner = context.walker.table_name(table) if table is not None else target
-        found.setdefault(owner, []).append(assignment)
-    return found or {target: []}
+        targets.setdefault(owner, []).append(assignment)
+    return targets or {target: []}
 
 
 def _is_qualified(node: object) -> bool:
@@ -243,7 +243,7 @@ def _behind_cte(name: TableName, statement: exp.Expression, context: StatementCo
 
 
 def read_delete(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """Read DELETE: no column is filled, but joins and filters decide which rows remain."""
+    """Read DELETE: it writes no column, but joins and filters decide which rows remain."""
     scope = QueryScope(context.outer(node))
     for item in _listed(node.args.get("using")):
         context.walker.sources.add(item, scope)
@@ -273,8 +273,8 @@ def _deleted_from(
 
 
 def _listed(value: object) -> list[exp.Expression]:
-    found = value if isinstance(value, list) else [value]
-    return [item for item in found if isinstance(item, exp.Expression)]
+    nodes = value if isinstance(value, list) else [value]
+    return [item for item in nodes if isinstance(item, exp.Expression)]
 
 
 def read_assignments(
@@ -312,7 +312,7 @@ def _assigned_columns(
 
 
 def _assigned_name(node: exp.Expression, scope: QueryScope, context: StatementContext) -> str:
-    """Return the column that is assigned: address in `address.city` if that is no table."""
+    """Return the assigned column: `address` in `address.city`, unless `address` is a table."""
     while isinstance(node, (exp.Dot, exp.Bracket)):
         node = node.this
     if isinstance(node, exp.Column) and len(node.parts) == 2:
@@ -323,14 +323,14 @@ def _assigned_name(node: exp.Expression, scope: QueryScope, context: StatementCo
 
 
 def _in_row(item: Item, rows: Deps) -> Item:
-    """Return a value of a subquery, which also depends on what decides the subquery's row."""
+    """Return a value of a subquery. It also depends on what decides the subquery's row."""
     return item if isinstance(item, Star) else item.with_deps(merge_all([item.deps, rows]))
 
 
 def read_output_into(
     node: exp.Expression, context: StatementContext, new: Relation, old: Relation
 ) -> Iterator[TableWrite]:
-    """Yield what T-SQL's OUTPUT … INTO writes; rows that are only returned are not followed."""
+    """Yield the writes of T-SQL's OUTPUT … INTO. Rows that are only returned are ignored."""
     returning = as_node(node.args.get("returning"))
     into = as_node(returning.args.get("into")) if returning is not None else None
     if returning is None or into is None:

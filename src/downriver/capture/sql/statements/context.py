@@ -1,4 +1,4 @@
-"""What a statement does, and the context in which every kind of statement is read."""
+"""The effect of a statement, and the context for reading every kind of statement."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from downriver.capture.sql.query.scope import QueryScope
+from downriver.capture.sql.text.variables import is_variable
 from downriver.columns import (
     NOTHING,
     Certainty,
@@ -30,7 +31,7 @@ UNKNOWN_TARGET = ("dynamic_sql", "the table that is written is known only at run
 
 
 class TableWrite(NamedTuple):
-    """What a statement writes to one table: the columns, and what decides the rows."""
+    """The write of a statement to one table: its columns, and the dependencies of its rows."""
 
     table: TableName
     columns: Sequence[Item] = ()
@@ -38,11 +39,12 @@ class TableWrite(NamedTuple):
 
 
 class StatementEffect(NamedTuple):
-    """What a statement does.
+    """The effect of a statement.
 
-    `result` is what a query returns. `lifecycle` is set when tables are dropped, truncated, renamed
-    or altered rather than filled. `defines` are the columns that a DDL statement lists. The tables
-    of a `temporary` effect exist only in the script. A blind spot has a kind and a message.
+    `result` is the relation that a query returns. `lifecycle` is set when tables are dropped,
+    truncated, renamed or altered rather than filled. `defines` are the columns that a DDL statement
+    lists. The tables of a `temporary` effect exist only in the script. A blind spot has a kind and
+    a message.
     """
 
     kind: str
@@ -72,6 +74,8 @@ class StatementContext:
 
     def columns_of(self, table: TableName) -> Sequence[str] | None:
         """Return the columns of a table that is written to, None when they are unknown."""
+        if not table:
+            return None
         relation = self._temporary.get(table)
         if relation is not None and relation.columns and not relation.open:
             return [column.name for column in relation.columns]
@@ -114,9 +118,10 @@ class StatementContext:
             ]
             node = node.this
         if isinstance(node, exp.Table):
-            return self.walker.table_name(node) or None, names
+            return self.walker.table_name(node), names
         if isinstance(node, exp.Directory):
-            return (str(node.this.name),), names
+            path = str(node.this.name)
+            return () if is_variable(path) else (path,), names
         return None, names
 
     def column_name(self, node: exp.Expression) -> str:
@@ -126,7 +131,7 @@ class StatementContext:
         return self.walker.output_name(node) or str(node.name)
 
     def where(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """Return what the WHERE clause of a statement depends on."""
+        """Return the dependencies of a statement's WHERE clause."""
         where = as_node(node.args.get("where"))
         if where is None:
             return NOTHING
@@ -139,13 +144,13 @@ def rename_columns(relation: Relation, names: Sequence[str]) -> Sequence[Item]:
 
 
 def match_columns(relation: Relation, columns: Sequence[str] | None) -> Sequence[Item]:
-    """Return a relation's columns; those of an open relation by the names of a known target."""
+    """Return a relation's columns. For an open relation, they get the names of a known target."""
     if columns is None or not relation.open:
         return relation.items
-    found = ((name, relation.find(name, Certainty.INFERRED)) for name in columns)
+    matches = ((name, relation.find(name, Certainty.INFERRED)) for name in columns)
     return [
         Column(name, column.deps, fields=column.fields, computation=column.computation)
-        for name, column in found
+        for name, column in matches
         if column is not None
     ]
 

@@ -107,7 +107,7 @@ def _empty(
     temporary: bool,
     context: StatementContext,
 ) -> StatementEffect:
-    """Read CREATE of a table with columns only, or of one over files."""
+    """Read CREATE of a table with columns only, or of a table over files."""
     kind = str(node.args.get("kind")).upper()
     files = [(path,) for path in _shown_files(node)]
     partition_of = _partition_of(node, context)
@@ -168,7 +168,9 @@ def _partition_of(node: exp.Expression, context: StatementContext) -> TableName 
 
 def _is_temporary(node: exp.Expression, target: TableName) -> bool:
     kinds = _properties(node)
-    return any(isinstance(part, _TEMPORARY) for part in kinds) or target[-1].startswith("#")
+    return any(isinstance(part, _TEMPORARY) for part in kinds) or "".join(target[-1:]).startswith(
+        "#"
+    )
 
 
 _HOLD_ROWS = frozenset({"TABLE", "VIEW"})

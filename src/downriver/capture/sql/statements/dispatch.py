@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.statements.changes import read_delete, read_merge, read_update
-from downriver.capture.sql.statements.context import StatementEffect, TableWrite
+from downriver.capture.sql.statements.context import UNKNOWN_TARGET, StatementEffect, TableWrite
 from downriver.capture.sql.statements.ddl import (
     read_alter,
     read_cache,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def read_statement(node: exp.Expression, context: StatementContext) -> StatementEffect | None:
-    """Return what a statement does, or None when it is of a kind that moves no data."""
+    """Return the effect of a statement, or None if its kind moves no data."""
     if isinstance(node, exp.LockingStatement):
         node = node.expression
 
@@ -46,7 +46,17 @@ def read_statement(node: exp.Expression, context: StatementContext) -> Statement
         effect = _read_query(node, context)
     else:
         return None
-    return effect._replace(written=[*context.written_inside, *effect.written])
+    return _with_known_targets(effect._replace(written=[*context.written_inside, *effect.written]))
+
+
+def _with_known_targets(effect: StatementEffect) -> StatementEffect:
+    """Return an effect in which writes to unknown tables are replaced by a blind spot."""
+    named_writes = [write for write in effect.written if write.table]
+    if len(named_writes) == len(effect.written):
+        return effect
+    defines = {table: names for table, names in (effect.defines or {}).items() if table}
+    effect = effect._replace(written=named_writes, defines=defines or None)
+    return effect._replace(blind_spots=(*effect.blind_spots, UNKNOWN_TARGET))
 
 
 def _read_query(node: exp.Expression, context: StatementContext) -> StatementEffect:
@@ -57,8 +67,10 @@ def _read_query(node: exp.Expression, context: StatementContext) -> StatementEff
     into = first.args.get("into")
     if not isinstance(into, exp.Into) or not isinstance(into.this, exp.Table):
         return StatementEffect("SELECT", context.inputs(), [], relation)
+    if isinstance(into.this.this, exp.Placeholder):  # into a variable of a procedure
+        return StatementEffect("SELECT", context.inputs(), [], relation)
     target = context.walker.table_name(into.this)
-    temporary = bool(into.args.get("temporary")) or target[-1].startswith("#")
+    temporary = bool(into.args.get("temporary")) or "".join(target[-1:]).startswith("#")
     written = TableWrite(target, relation.items, relation.rows)
     return StatementEffect("SELECT INTO", context.inputs(), [written], temporary=temporary)
 

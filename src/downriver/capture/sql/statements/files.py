@@ -74,8 +74,10 @@ def _write_files(
 
 
 def _locations(nodes: list[exp.Expression]) -> list[TableName]:
-    found = [_location(node) or _plain_name(node) for node in nodes]
-    return [location for location in found if location is not None and location[0] not in _STREAMS]
+    locations = [_location(node) or _plain_name(node) for node in nodes]
+    return [
+        location for location in locations if location is not None and location[0] not in _STREAMS
+    ]
 
 
 def _location(node: object) -> TableName | None:

@@ -66,7 +66,7 @@ def _columns(
     relation: Relation,
     context: StatementContext,
 ) -> Sequence[Item]:
-    """Return the columns that are filled: as listed, by name, or in the target's own order."""
+    """Return the columns that INSERT writes: as listed, by name, or in the target's order."""
     if names:
         return rename_columns(relation, names)
     columns = context.columns_of(target)
@@ -83,7 +83,7 @@ def _columns(
 
 
 def _inferred(items: Sequence[Item]) -> list[Item]:
-    """Return columns of an unknown target: assume that they have the names of the query's."""
+    """Return columns of an unknown target. Assume the names of the query's columns."""
     return [
         item.with_deps(weaken(item.deps, Certainty.INFERRED)) if isinstance(item, Column) else item
         for item in items
@@ -108,8 +108,8 @@ def _conflict_scope(
     table = node.this.this if isinstance(node.this, exp.Schema) else node.this
     new = Relation(items)
     scope = QueryScope()
-    scope.sources[context.walker.alias(table) or target[-1]] = context.existing(target)
-    scope.sources.setdefault(target[-1], next(iter(scope.sources.values())))
+    scope.sources[context.walker.alias(table) or "".join(target[-1:])] = context.existing(target)
+    scope.sources.setdefault("".join(target[-1:]), next(iter(scope.sources.values())))
     for name in ("excluded", "EXCLUDED"):
         scope.sources[name] = new
     alias = context.walker.alias(node.expression) if node.expression else ""

@@ -1,7 +1,7 @@
 """Statements that sqlglot has no tree for, recognized by their tokens.
 
-A shape is a line of SQL: words stand for themselves, `<a>` is a table name, `'f'` a string, `(…)`
-anything in brackets or nothing, and `…` anything at all.
+A shape is a line of SQL. A word matches itself, `<a>` a table name, `'f'` a string, `(…)` optional
+brackets with any content, and `…` any tokens.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ def find_effect(tokens: Sequence[Token], dialect: Dialect) -> StatementEffect | 
     shapes = _by_first_word().get(word(tokens[0]), ()) if tokens else ()
     words = words_of(tokens) if shapes else []
     for shape in shapes:
-        found = _match(shape.pattern.split(), tokens, words, dialect)
-        if found is not None:
-            return shape.effect(found)
+        names = _match(shape.pattern.split(), tokens, words, dialect)
+        if names is not None:
+            return shape.effect(names)
     return None
 
 
 def _match(
     pattern: Sequence[str], tokens: Sequence[Token], words: list[str], dialect: Dialect
 ) -> MatchedNames | None:
-    found: MatchedNames = {}
+    names: MatchedNames = {}
     at = 0
     for index, part in enumerate(pattern):
         if part == "…":
             following = pattern[index + 1] if index + 1 < len(pattern) else ""
             at = _skip_to(following, tokens, words, at)
             continue
-        after = _match_part(part, tokens, at, dialect, found)
+        after = _match_part(part, tokens, at, dialect, names)
         if after is None:
             return None
         at = after
-    return found
+    return names
 
 
 def _skip_to(part: str, tokens: Sequence[Token], words: list[str], at: int) -> int:
@@ -79,7 +79,7 @@ def _skip_to(part: str, tokens: Sequence[Token], words: list[str], at: int) -> i
 
 
 def _match_part(
-    part: str, tokens: Sequence[Token], at: int, dialect: Dialect, found: MatchedNames
+    part: str, tokens: Sequence[Token], at: int, dialect: Dialect, names: MatchedNames
 ) -> int | None:
     if part == "(…)":
         opens = at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN
@@ -88,10 +88,10 @@ def _match_part(
         return None
     if part.startswith("<"):
         name, after = name_at(tokens, at, dialect)
-        found[part[1:-1]] = name
+        names[part[1:-1]] = name
         return after if name else None
     if part.startswith("'"):
-        found[part[1:-1]] = (str(tokens[at].text),)
+        names[part[1:-1]] = (str(tokens[at].text),)
         return at + 1 if is_string(tokens[at]) else None
     return at + 1 if word(tokens[at]) == part else None
 
@@ -102,23 +102,23 @@ def _match_part(
 def _copied(kind: str, source: str, target: str) -> Callable[[MatchedNames], StatementEffect]:
     """Return the effect of copying all columns of one table to another."""
 
-    def effect(found: MatchedNames) -> StatementEffect:
-        written = TableWrite(found[target], [Star(found[source])])
-        return StatementEffect(kind, [found[source]], [written])
+    def effect(names: MatchedNames) -> StatementEffect:
+        written = TableWrite(names[target], [Star(names[source])])
+        return StatementEffect(kind, [names[source]], [written])
 
     return effect
 
 
-def _swapped(found: MatchedNames) -> StatementEffect:
-    a, b = found["a"], found["b"]
+def _swapped(names: MatchedNames) -> StatementEffect:
+    a, b = names["a"], names["b"]
     written = [TableWrite(a, [Star(b)]), TableWrite(b, [Star(a)])]
     return StatementEffect("SWAP", [a, b], written, lifecycle="SWAP")
 
 
-def _renamed(found: MatchedNames) -> StatementEffect:
-    pairs = [(found["a"], found["b"])]
-    if "c" in found:
-        pairs.append((found["c"], found["d"]))
+def _renamed(names: MatchedNames) -> StatementEffect:
+    pairs = [(names["a"], names["b"])]
+    if "c" in names:
+        pairs.append((names["c"], names["d"]))
     return rename_tables(pairs)
 
 
@@ -131,22 +131,22 @@ def rename_tables(pairs: Sequence[tuple[TableName, TableName]]) -> StatementEffe
     return StatementEffect("RENAME", [], written, lifecycle="RENAME")
 
 
-def _sp_rename(found: MatchedNames) -> StatementEffect:
-    old = tuple(part.strip("[]").lower() for part in found["a"][0].split("."))
-    return rename_tables([(old, (found["b"][0].strip("[]").lower(),))])
+def _sp_rename(names: MatchedNames) -> StatementEffect:
+    old = tuple(part.strip("[]").lower() for part in names["a"][0].split("."))
+    return rename_tables([(old, (names["b"][0].strip("[]").lower(),))])
 
 
-def _altered(found: MatchedNames) -> StatementEffect:
-    return StatementEffect("ALTER", [], [TableWrite(found["a"])], lifecycle="ALTER")
+def _altered(names: MatchedNames) -> StatementEffect:
+    return StatementEffect("ALTER", [], [TableWrite(names["a"])], lifecycle="ALTER")
 
 
-def _restored(found: MatchedNames) -> StatementEffect:
-    return StatementEffect("UNDROP", [], [TableWrite(found["a"])], lifecycle="UNDROP")
+def _restored(names: MatchedNames) -> StatementEffect:
+    return StatementEffect("UNDROP", [], [TableWrite(names["a"])], lifecycle="UNDROP")
 
 
-def _filled_by_procedure(found: MatchedNames) -> StatementEffect:
+def _filled_by_procedure(names: MatchedNames) -> StatementEffect:
     blind_spots = (("procedure_call", "the rows come from a procedure"),)
-    return StatementEffect("INSERT", [], [TableWrite(found["a"])], blind_spots=blind_spots)
+    return StatementEffect("INSERT", [], [TableWrite(names["a"])], blind_spots=blind_spots)
 
 
 _SHAPES = (
@@ -187,10 +187,10 @@ _SHAPES = (
 
 @cache
 def _by_first_word() -> dict[str, list[TokenShape]]:
-    found: dict[str, list[TokenShape]] = {}
+    token_shapes: dict[str, list[TokenShape]] = {}
     for shape in _SHAPES:
-        found.setdefault(shape.pattern.split(maxsplit=1)[0], []).append(shape)
-    return found
+        token_shapes.setdefault(shape.pattern.split(maxsplit=1)[0], []).append(shape)
+    return token_shapes
 
 
 def find_export(

@@ -104,7 +104,7 @@ def _environment(rendering: TemplateRendering, name: Any, default: Any) -> Any:
 
 
 def _module_of_time(rendering: TemplateRendering) -> Callable[[str], RunTime | None]:
-    """Return modules whose values are times: they are no tables or columns, so none is a gap."""
+    """Return modules whose values are times: neither tables nor columns, so no blind spots."""
     return lambda name: (
         RunTime(rendering, f"modules.{name}") if name in ("datetime", "pytz") else None
     )
@@ -122,7 +122,7 @@ class _Variables:
 
     def __call__(self, name: Any, default: Any = None) -> Any:
         value = self._rendering.variable(str(name), default)
-        # A template may change a list that it gets, and others use the same variable.
+        # A template may change a list, and other templates use the same variable.
         return deepcopy(value) if isinstance(value, (list, dict)) else value
 
     def has_var(self, name: Any) -> bool:
@@ -180,9 +180,9 @@ class _Adapter:
     def dispatch(self, macro_name: Any, macro_namespace: Any = "", *_: Any, **__: Any) -> Any:
         """Return the macro for the adapter of the project."""
         package = macro_namespace if isinstance(macro_namespace, str) else ""
-        found = self._find_macro(str(macro_name), package)
-        if found is not None:
-            return found
+        macro = self._find_macro(str(macro_name), package)
+        if macro is not None:
+            return macro
         name = ".".join(part for part in (package, str(macro_name)) if part)
         return TemplateUnknown(self._rendering, name)
 

@@ -1,7 +1,7 @@
 """Renders SQL templates (Jinja, dbt) without dbt.
 
 A value known only at run time is marked as unknown, never guessed. A template that branches on such
-a value, as `is_incremental()` is, is rendered for both outcomes.
+a value, for example `is_incremental()`, is rendered for both outcomes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     the values of `var()`; `macros` are the texts of macro files, `packages` those of installed
     packages by their names. `adapter` is `target.type`. `columns_of` returns the known columns of a
     table. `settings` are the options of the template in other files, for `config.get()`. `exact`:
-    the SQL is to be run, so what is only approximately right counts as unknown.
+    the SQL will be run, so a value that is only approximately right counts as unknown.
     """
 
     this: str = ""
@@ -76,7 +76,7 @@ class RenderedTemplate(msgspec.Struct, kw_only=True):
 def render_template(sql: str, template: Template, budget: Budget) -> RenderedTemplate:
     """Return the SQL of a template, as far as it is known without a run.
 
-    The last text takes all branches that only a run can decide, so it has the most SQL.
+    The last text takes all branches that depend on run-time values, so it has the most SQL.
     """
     environment = get_environment(template.macros, template.packages)
     notes = TemplateNotes()
@@ -89,7 +89,7 @@ def render_template(sql: str, template: Template, budget: Budget) -> RenderedTem
         texts[rendering.text()] = None
         notes.merge(rendering.notes)
         renderings += 1
-        # Each condition is true in one rendering, with those that led to it.
+        # Each condition is true in one rendering, together with the conditions around it.
         for condition in rendering.conditions:
             if condition not in conditions:
                 conditions[condition] = None
@@ -127,7 +127,7 @@ def _line_of(sql: str, *words: str) -> int:
 
 
 class TemplateNotes:
-    """What a rendering found: the tables it refers to, and the values it does not know."""
+    """The result of a rendering: the tables it refers to, and the values that are unknown."""
 
     def __init__(self) -> None:
         self.tables: dict[str, None] = {}
@@ -227,7 +227,7 @@ class _Rendering:
         self.notes.unknown.setdefault(message, (word, self._environment.outermost_call))
 
     def approximate(self, macro: str) -> None:
-        """Record a macro whose SQL is not the SQL of dbt, if that matters."""
+        """Record a macro whose SQL differs from dbt's, if the SQL must be exact."""
         if self._template.exact:
             self.unknown(f"the macro {macro} is not rendered as dbt does", macro)
 

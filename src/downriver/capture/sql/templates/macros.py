@@ -82,7 +82,7 @@ class RenderingSlot:
         self._rendering.unknown(message, word)
 
     def approximate(self, macro: str) -> None:
-        """Record that a macro prints SQL with the right columns and not the right values."""
+        """Record that a macro prints SQL with the right columns but other values."""
         self._rendering.approximate(macro)
 
 
@@ -118,14 +118,14 @@ class MacroEnvironment:
             yield
 
     def compile(self, text: str) -> JinjaTemplate:
-        """Return the template of a text. One that is rendered several times is compiled once."""
-        known = self._templates.get(text)
-        if known is None:
-            known = self._from_tree(self._sandbox.parse_counted(text), "")
-            self._templates[text] = known
+        """Return the template of a text. The compiled template is cached."""
+        template = self._templates.get(text)
+        if template is None:
+            template = self._from_tree(self._sandbox.parse_counted(text), "")
+            self._templates[text] = template
             if len(self._templates) > _KEPT:
                 self._templates.popitem(last=False)
-        return known
+        return template
 
     def _from_tree(self, tree: nodes.Template, package: str) -> JinjaTemplate:
         return self._sandbox.from_string(tree, globals=self._globals[package])
@@ -191,7 +191,7 @@ def _macro_texts(texts: Sequence[str]) -> dict[str, str]:
 
 
 class _KeptEnvironment(NamedTuple):
-    """An environment, and the macros that it was made from."""
+    """An environment and its macros."""
 
     own: tuple[str, ...]
     packages: Mapping[str, tuple[str, ...]]
@@ -199,7 +199,7 @@ class _KeptEnvironment(NamedTuple):
 
 
 class _Environments(threading.local):
-    """The last environments of a thread, with the macros that they were made from."""
+    """The environments that a thread used last, with their macros."""
 
     def __init__(self) -> None:
         self.kept: list[_KeptEnvironment] = []  # the last used one at the end

@@ -98,7 +98,7 @@ DBT_MACROS: dict[str, Callable[..., str]] = {
 }  # fmt: skip
 
 
-# Their SQL has the right columns and not the right values: enough to read, not to run.
+# Their SQL has the right columns but other values: good enough for lineage, not to run.
 _APPROXIMATE = frozenset({
     "datediff", "last_day", "date_spine", "generate_series", "deduplicate", "pivot", "safe_add",
     "safe_divide", "safe_subtract", "width_bucket", "haversine_distance", "get_url_host",

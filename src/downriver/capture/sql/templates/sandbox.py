@@ -1,8 +1,8 @@
 """A Jinja environment for untrusted templates: sandboxed, and limited in time and size.
 
-One call of a C function cannot be interrupted, so no call may get values that keep it busy for
-long. A template can only build values up to a size, counted with everything in them, and only call
-filters and methods whose work is in proportion to that size.
+A call of a C function cannot be interrupted, so every call must be short. Therefore a template can
+only build values up to a size, including everything in them, and only call filters and methods that
+take time in proportion to that size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST_NUMBER = 100_000  # as an argument of a filter or method, as in `center
 _WIDE_CONVERSION = re.compile(r"%[^a-zA-Z%\d]*(?:\d{1,4}[^a-zA-Z%\d]+)*\d{5}")
 _WIDE_NUMBER = re.compile(r"\d{5}")
 
-# What an invalid template may raise, in Jinja or in the Python code that Jinja generates.
+# The errors that an invalid template may raise, in Jinja or in its generated Python code.
 TEMPLATE_FAULTS = (
     ArithmeticError,
     AttributeError,
@@ -91,10 +91,10 @@ class Sandbox(SandboxedEnvironment):
             finalize=self._checked,
         )
         self._budget = Budget(SqlLimits())
-        self.concat = self._joined  # type: ignore[method-assign]
+        self.concat = self._join_parts  # type: ignore[method-assign]
         self.globals["__counted"] = self._counted
         self.globals["__checked"] = self._checked
-        self.globals["__joined"] = self._joined
+        self.globals["__joined"] = self._join_parts
         self.globals["range"] = self._range
         filters = {name: filter_ for name, filter_ in self.filters.items() if name in _FILTERS}
         filters.update(dict.fromkeys(_DBT_FILTERS, lambda value: value))
@@ -128,7 +128,7 @@ class Sandbox(SandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether a template may call a value. Unknown values only print themselves."""
+        """Return whether a template may call a value. Unknown values are safe: they only print."""
         return isinstance(obj, TemplateUnknown) or super().is_safe_callable(obj)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -159,7 +159,7 @@ class Sandbox(SandboxedEnvironment):
             self._budget.spend()
             yield item
 
-    def _joined(self, parts: Iterable[Any]) -> str:
+    def _join_parts(self, parts: Iterable[Any]) -> str:
         texts = [str(self._checked(part)) for part in parts]
         length = sum(map(len, texts))
         if length > _LONGEST_VALUE:
@@ -242,7 +242,7 @@ def _deep_size(value: Any) -> int:
 
 
 def _check_method(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Reject calls as `x.extend(x)`, and `'a'.join(…)` or `replace` with a very long result."""
+    """Reject calls such as `x.extend(x)`, and `join` or `replace` with a very long result."""
     owner = getattr(method, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         if len(owner) + sum(map(_size, args)) > _LONGEST_VALUE:

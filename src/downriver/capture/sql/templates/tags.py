@@ -23,17 +23,17 @@ def find_tags(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each tag and comment of a template."""
     at = 0
     unclosed: set[str] = set()  # kinds with no closing tag left, not searched again
-    while (found := _OPENS.search(text, at)) is not None:
-        kind = found.group()
-        end = -1 if kind in unclosed else text.find(_CLOSERS[kind], found.end())
+    while (match := _OPENS.search(text, at)) is not None:
+        kind = match.group()
+        end = -1 if kind in unclosed else text.find(_CLOSERS[kind], match.end())
         if end < 0:
             unclosed.add(kind)
-            at = found.end()
+            at = match.end()
             if len(unclosed) == len(_CLOSERS):
                 return
         else:
             at = end + 2
-            yield found.start(), at
+            yield match.start(), at
 
 
 def is_template(text: str) -> bool:
@@ -98,7 +98,7 @@ def _as_jinja(tag: str, name: str) -> str:
 
 def find_macros(text: str) -> dict[str, str]:
     """Return the macros of a file, each as a text of its own; tests are macros `test_NAME`."""
-    found: dict[str, str] = {}
+    macros: dict[str, str] = {}
     name, started = "", 0
     for start, end in find_tags(text):
         tag = text[start:end]
@@ -110,6 +110,6 @@ def find_macros(text: str) -> dict[str, str]:
             name = name if kind == "macro" else f"test_{name}"
             started = start
         elif name and word in ("endmacro", "endtest", "enddata_test"):
-            found[name] = strip_dbt_blocks(text[started:end])
+            macros[name] = strip_dbt_blocks(text[started:end])
             name = ""
-    return found
+    return macros

@@ -50,7 +50,7 @@ class TemplateRendering(Protocol):
         """Record a value that is known only at run time."""
 
     def approximate(self, macro: str) -> None:
-        """Record that a macro prints SQL with the right columns and not the right values."""
+        """Record that a macro prints SQL with the right columns but other values."""
 
 
 class TemplateTable(str):
@@ -121,7 +121,7 @@ def list_arguments(value: Any) -> Iterator[str]:
 
 
 class TemplateUnknown(Undefined):
-    """An unknown value of a template. It prints as it was written."""
+    """An unknown value of a template. It prints its own source."""
 
     __slots__ = ("_noted", "_rendering", "_text")
     unsafe_callable = alters_data = False  # checked by the sandbox before a call
@@ -150,8 +150,8 @@ class TemplateUnknown(Undefined):
         """Return the call of an unknown macro as SQL: it may use its arguments."""
         name = self._text.replace(".", "_")
         run_block(kwargs)
-        given = [*args, *kwargs.values()]
-        texts = [text for value in given for text in list_arguments(value)]
+        arguments = [*args, *kwargs.values()]
+        texts = [text for value in arguments for text in list_arguments(value)]
         self._note()
         return TemplateUnknown(self._rendering, f"{name}({', '.join(texts)})", noted=True)
 
@@ -201,7 +201,7 @@ class TemplateUnknown(Undefined):
 
 
 class RunTime(TemplateUnknown):
-    """The time of a run, or a value computed from it: no table or column depends on it."""
+    """The time of a run, or a value computed from it. It affects no table and no column."""
 
     __slots__ = ()
 
@@ -262,7 +262,7 @@ class DatabaseQuery:
 
 
 class MacroPackage:
-    """A name with macros or values; those that are not defined here are unknown values."""
+    """A name with macros or values. Undefined attributes are unknown values."""
 
     def __init__(
         self, rendering: TemplateRendering, name: str, find: Callable[[str], Any | None]
@@ -274,7 +274,7 @@ class MacroPackage:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = self._find(name)
-        if found is not None:
-            return found
+        value = self._find(name)
+        if value is not None:
+            return value
         return TemplateUnknown(self._rendering, f"{self._name}.{name}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-# Commands of SQL*Plus, each with what follows it. Other words may begin a line of a statement.
+# Commands of SQL*Plus, each with the text that may follow. Other words may begin a statement.
 _SQL_PLUS = re.compile(
     r"""(?:
       (?P<text>  # the rest of the line is any text; `rem := 1` assigns to a variable
@@ -55,10 +56,17 @@ _DOT_IMPORT = re.compile(
     re.IGNORECASE,
 )
 _DOT_FILE = re.compile(r"\.(?:IMPORT|EXPORT)\b", re.IGNORECASE)  # of bteq: the data is not known
-_PSQL = re.compile(r"\\(?:[a-zA-Z]\w*\+?|!|\?)")
+_PSQL = re.compile(r"\\(?:[a-zA-Z]\w*\+?|!|\?|\.(?:\s|$))")  # `\.` of MySQL runs a file
 _PSQL_COPY = re.compile(r"\\copy\b", re.IGNORECASE)
 _PSQL_END = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|crosstabview|watch)\b")
-_FIRST = frozenset("rRpPsSaAuUdDcCwWeEqQtTbBvVhH@:.\\")
+_BANG = re.compile(
+    r"!(?:abort|connect|define|edit|exit|load|options|print|quit|run|set|sh|source)\b",
+    re.IGNORECASE,
+)
+_SOURCE = re.compile(
+    r"source\s+[\w./\\:$&{}()~-]+\.\w+\s*(?:;\s*)?$", re.IGNORECASE
+)  # MySQL, Hive, Impala
+_FIRST = frozenset("rRpPsSaAuUdDcCwWeEqQtTbBvVhH@:.\\!")
 # Also words of other dialects: they do not show that a script is one of SQL*Plus.
 _NOT_ONLY_SQL_PLUS = re.compile(
     r"(?:SET\s+(?:AUTO|NULL|SHOW|TI|SCAN)|SHO|EXIT|QUIT|PRINT|CONN|DISC|CL|VAR|STA|@)",
@@ -66,23 +74,60 @@ _NOT_ONLY_SQL_PLUS = re.compile(
 )
 _FIRST_STATEMENT = re.compile(r"(?:[^;'\"]|'[^']*'|\"[^\"]*\")*;")
 _SIGN = re.compile(
-    r"^[ \t]*(?:[@\\.:/]"
-    r"|(?:REM|PRO|SPO|PAU|ACC|DEF|UNDEF|COL|SET|SHO|WHEN|EXIT|QUIT|CONN|TTI|BTI|HO)\w*(?:\s|$))"
+    r"^[ \t]*(?:[@\\.:/!]|source\s"
+    r"|(?:REM|PRO|SPO|PAU|ACC|DEF|UNDEF|COL|SET|SHO|WHEN|EXIT|QUIT|CONN|TTI|BTI|HO|STA)\w*(?:\s|$))"
     r"|\\g",
     re.IGNORECASE | re.MULTILINE,
 )
+# A command that runs another file, by its client.
+_RUNS_FILE = re.compile(
+    r"""(?:
+      @@? \s* | STA(?:RT)? \s+               # SQL*Plus
+    | \\i(?:r|nclude|nclude_relative)? \s+   # psql
+    | source \s+ | \\\. \s*                 # MySQL, Hive, Impala
+    | :r \s+                                # sqlcmd
+    | \.read \s+                           # sqlite3, DuckDB
+    | \.run \s+ file \s* =? \s*             # bteq
+    | !(?:source|load|run) \s+              # snowsql, beeline
+    )
+    (?P<quote>['"]?) (?P<path>[^\n'";]*[^\s\n'";]) (?P=quote)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _OPENING = re.compile(r"/\*|--|'|\"|\$(?:[A-Za-z_]\w*)?\$")
+
+
+class IncludedFile(NamedTuple):
+    """A file that a command of a script runs."""
+
+    path: str
+    line: int
+    command: str
+
+
+def find_included_file(command: str, line: int = 1) -> IncludedFile | None:
+    """Return the file that a command of a client runs: `@file`, `\\i file`, `:r file`."""
+    match = _RUNS_FILE.match(command)
+    if match is None:
+        return None
+    path = match["path"] if match["quote"] else match["path"].split()[0]
+    return IncludedFile(path.replace("\\", "/"), line, command)
 
 
 def remove_client_commands(sql: str) -> str:
     """Replace the commands of SQL clients by spaces.
 
-    They end with their line and not with a semicolon: left in place, each would spoil the statement
-    after it. Lines keep their numbers. psql's `\\copy` and sqlite's `.import` become COPY. A `/` of
+    These commands end with their line, not with a semicolon, so each would make the next statement
+    invalid. Lines keep their numbers. psql's `\\copy` and sqlite's `.import` become COPY. A `/` of
     its own line becomes a semicolon.
     """
+    return split_client_commands(sql)[0]
+
+
+def split_client_commands(sql: str) -> tuple[str, list[IncludedFile]]:
+    """Return a script without the commands of clients, and the files that these commands run."""
+    included: list[IncludedFile] = []
     if _SIGN.search(sql) is None:
-        return sql
+        return sql, included
     lines = sql.split("\n")
     begins, quote = True, ""  # whether a statement may begin here; the quotation that is open
     continues = False  # whether a hyphen ends a line that continues, as in SQL*Plus
@@ -92,6 +137,8 @@ def remove_client_commands(sql: str) -> str:
             changed = None
             if bare and bare[0] in _FIRST and begins:
                 changed = _without_command(line, bare)
+                file = find_included_file(bare, at + 1) if changed is not None else None
+                included += [file] if file is not None else []
                 if changed is not None and _SQL_PLUS.match(bare):
                     continues = continues or not _NOT_ONLY_SQL_PLUS.match(bare)
             elif bare == "/" and _ends_statement(line, lines, at, begins=begins):
@@ -109,11 +156,11 @@ def remove_client_commands(sql: str) -> str:
             lines[at] = f"{line.rstrip()[:-1]} "
         if code or quote not in ("", "*/"):
             begins = not quote and (code.endswith(";") or code.upper() == "GO")
-    return "\n".join(lines)
+    return "\n".join(lines), included
 
 
 def _without_command(line: str, bare: str) -> str | None:
-    """Return what replaces a line that is a command, None for a line of SQL."""
+    """Return the replacement of a line that is a command, None for a line of SQL."""
     first = bare[0]
     if first == "\\":
         if _PSQL_COPY.match(bare):
@@ -130,11 +177,13 @@ def _without_command(line: str, bare: str) -> str | None:
         if _DOT_FILE.match(bare):
             return line if bare.endswith(";") else f"{line};"
         return "" if _DOT.match(bare) else None
+    if _SOURCE.match(bare) or _BANG.match(bare):
+        return ""
     return _without_sql_plus(bare)
 
 
 def _without_sql_plus(text: str) -> str | None:
-    """Return what follows the commands of SQL*Plus in a line; None if it begins with none."""
+    """Return the text after the commands of SQL*Plus in a line; None if there is no command."""
     rest: str | None = None
     while (command := _SQL_PLUS.match(text)) is not None:
         ended = None if command["text"] else _FIRST_STATEMENT.match(text)
@@ -145,9 +194,9 @@ def _without_sql_plus(text: str) -> str | None:
 def _find_end(line: str) -> int | None:
     """Return the place of psql's `\\g` at the end of a statement. In a string it is a text."""
     quote, at = "", 0
-    for found in _PSQL_END.finditer(line):
-        quote = _scan(line[at : found.start()], quote)[0]
-        at = found.start()
+    for match in _PSQL_END.finditer(line):
+        quote = _scan(line[at : match.start()], quote)[0]
+        at = match.start()
         if not quote:
             return at
     return None
@@ -169,14 +218,14 @@ def _scan(line: str, quote: str) -> tuple[str, str]:
                 return quote, "".join(code).strip()
             at, quote = end + len(quote), ""
             continue
-        found = _OPENING.search(line, at)
-        if found is None:
+        match = _OPENING.search(line, at)
+        if match is None:
             code.append(line[at:])
             return "", "".join(code).strip()
-        code.append(line[at : found.start()])
-        if found.group() == "--":
+        code.append(line[at : match.start()])
+        if match.group() == "--":
             return "", "".join(code).strip()
-        quote = "*/" if found.group() == "/*" else found.group()
+        quote = "*/" if match.group() == "/*" else match.group()
         if quote != "*/":
             code.append("'")
-        at = found.end()
+        at = match.end()

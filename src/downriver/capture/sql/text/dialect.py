@@ -10,7 +10,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from downriver.errors import InvalidRequestError
 
-# Tried in this order when no sign is found and the generic dialect cannot read the script.
+# Tried in this order if there is no sign and the generic dialect cannot read the script.
 FALLBACKS = (
     "postgres",
     "snowflake",
@@ -70,7 +70,7 @@ _SIGNS = (
     _for(r"\b(?:FROM|INTO)\s+@[\w~%.]", snowflake=4),
     _for(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:TRANSIENT|DYNAMIC)\s+TABLE\b", snowflake=4),
     _for(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:STREAM|TASK|PIPE|STAGE|WAREHOUSE)\b", snowflake=4),
-    _for(r"(?<![:\w])[A-Za-z_]\w*:[A-Za-z_\"]", snowflake=2, databricks=1),
+    _for(r"(?<![:\w{])[A-Za-z_]\w*:[A-Za-z_\"]", snowflake=2, databricks=1),
     _for(r"\b(?:OBJECT_CONSTRUCT|ARRAY_CONSTRUCT)\s*\(", snowflake=2),
     _for(r"\b(?:PARSE_JSON|TRY_TO_\w+|IFF|ZEROIFNULL)\s*\(", snowflake=2),
     _for(r"\b(?:AT|BEFORE)\s*\(\s*(?:TIMESTAMP|OFFSET|STATEMENT|STREAM)\s*=>", snowflake=4),
@@ -90,6 +90,8 @@ _SIGNS = (
     _for(r"\b(?:POSEXPLODE|EXPLODE|COLLECT_LIST|COLLECT_SET)\s*\(", spark=2, databricks=1, hive=1),
     _for(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\b", spark=1),
     _for(r"\b(?:DEEP|SHALLOW)\s+CLONE\b|\bSTREAMING\s+TABLE\b|\bAPPLY\s+CHANGES\b", databricks=5),
+    _for(r"\$\{(?:hiveconf|hivevar|system|env):", hive=4, spark=3),
+    _for(r"\b(?:parquet|orc|csv|json|avro|text|binaryFile)\.`", spark=4, databricks=4),
     _for(r"\bdelta\.`|\bLIVE\.\w|\bZORDER\s+BY\b|\bFILEFORMAT\s*=", databricks=4),
     _for(r"\b(?:VERSION|TIMESTAMP)\s+AS\s+OF\b", databricks=3, spark=2),
     _for(r"\bUPDATE\s+SET\s+\*|\bINSERT\s+\*", databricks=3, spark=2),
@@ -152,7 +154,7 @@ _NOT_LITERAL = re.compile(r"\(\?[<!=][^)]*\)|\[[^]]*\]|\\[A-Za-z]|\(\?:|\{[\d,]+
 
 
 def _words_of(pattern: str) -> tuple[str, ...]:
-    """Return words such that each match contains at least one of them, () if there are none."""
+    """Return words of which each match contains at least one; () if there are no such words."""
     literal = _NOT_LITERAL.sub(" ", pattern)
     if not all(_WORD.search(part) for part in _alternatives(literal)):
         return ()
@@ -181,9 +183,9 @@ def guess_dialect(sql: str) -> str:
     return best if scores[best] >= _ENOUGH else ""
 
 
-def _keep_shape(found: re.Match[str]) -> str:
+def _keep_shape(match: re.Match[str]) -> str:
     """Return a placeholder for a string or a comment that does not look like code."""
-    return "''" if found.group().startswith("'") else " "
+    return "''" if match.group().startswith("'") else " "
 
 
 def get_dialect(name: str) -> Dialect:

@@ -120,7 +120,7 @@ def _name(mention: TableMention, tokens: Sequence[Token], dialect: Dialect) -> T
 
 def list_ctes(tokens: Sequence[Token]) -> set[str]:
     """Return the names before `AS (`, in lower case: those of a WITH clause, of windows too."""
-    found: set[str] = set()
+    ctes: set[str] = set()
     for at in range(1, len(tokens) - 1):
         if tokens[at].token_type != TokenType.ALIAS:
             continue
@@ -133,8 +133,8 @@ def list_ctes(tokens: Sequence[Token]) -> set[str]:
         if tokens[name].token_type == TokenType.R_PAREN:  # c (a, b) AS (…)
             name = _opening(tokens, name) - 1
         if name >= 0:
-            found.add(str(tokens[name].text).casefold())
-    return found
+            ctes.add(str(tokens[name].text).casefold())
+    return ctes
 
 
 def _opening(tokens: Sequence[Token], at: int) -> int:
@@ -156,7 +156,7 @@ def _alias_at(tokens: Sequence[Token], at: int) -> str:
 
 
 class _Level:
-    """One level of brackets: what opened it, and whether a FROM list is open in it."""
+    """One level of brackets: the word before it, and whether a FROM list is open in it."""
 
     __slots__ = ("has_query", "lists_tables", "opener", "writes")
 
@@ -294,7 +294,7 @@ class _MentionScan:
 
     def _view(self, at: int) -> None:
         if self._words[max(0, at - 2) : at] == ["REFRESH", "MATERIALIZED"]:
-            return  # the statement that creates the view has its lineage
+            return  # the statement that creates the view contains its lineage
         if not self._before(at, frozenset({"LATERAL", "ON"})):
             self._add(at, writes=True)
 
@@ -350,7 +350,7 @@ class _MentionScan:
         return at, end
 
     def _is_adjective(self, at: int) -> bool:
-        """Return whether a word before a name belongs to it: `INTO TEMP x`, `FROM STREAM x`."""
+        """Return whether a word before a name qualifies it: `INTO TEMP x`, `FROM STREAM x`."""
         if at + 1 >= len(self._words) or self._tokens[at + 1].token_type not in _PLAIN_NAMES:
             return False
         return self._words[at] in _ADJECTIVES.get(self._words[at - 1], ())

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 _AMPERSANDS = (TokenType.AMP, TokenType.DAMP)
 _WITH_SUBSTITUTION = frozenset({"Oracle", "Dialect"})
-_BEFORE_NAME = frozenset({"FROM", "JOIN", "INTO", "TABLE", "VIEW", "UPDATE", "EXISTS", "."})
 
 
 def join_name_tokens(tokens: list[Token], dialect: Dialect) -> list[Token]:
@@ -27,7 +26,7 @@ def join_name_tokens(tokens: list[Token], dialect: Dialect) -> list[Token]:
 
 
 def _join_hashes(tokens: list[Token]) -> list[Token]:
-    """Read `##t`, a global temporary table, as one name. One `#` is left to sqlglot."""
+    """Read `##t`, a global temporary table, as one name. sqlglot reads names with one `#`."""
     joined: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -40,7 +39,7 @@ def _join_hashes(tokens: list[Token]) -> list[Token]:
             and _is_word(tokens[at + 2])
         ):
             name = f"##{tokens[at + 2].text}".lower()
-            joined.append(_joined(name, tokens[at], tokens[at + 2]))
+            joined.append(_join_tokens(name, tokens[at], tokens[at + 2]))
             at += 3
         else:
             joined.append(tokens[at])
@@ -49,7 +48,7 @@ def _join_hashes(tokens: list[Token]) -> list[Token]:
 
 
 def _join_substitutions(tokens: list[Token]) -> list[Token]:
-    """Read `&schema..orders` and `stage_&suffix` as names, and the `&1` of a value as a string."""
+    """Read `&schema..orders` and `stage_&suffix` as names, `&x` alone as a placeholder."""
     joined: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -62,8 +61,8 @@ def _join_substitutions(tokens: list[Token]) -> list[Token]:
         if joined and at and _touches(tokens, at - 1, at) and _is_word(joined[-1]):
             first = joined.pop()
             text = f"{first.text}{text}"
-        elif text[1:].isdigit() and not _is_dot(tokens, end + 1) and not _expects_name(joined):
-            joined.append(_joined(text, first, tokens[end], TokenType.STRING))
+        elif not (_is_dot(tokens, end + 1) or (joined and _is_dot(joined, len(joined) - 1))):
+            joined.append(_join_tokens("?", first, tokens[end], TokenType.PLACEHOLDER))
             at = end + 1
             continue
         if _is_dot(tokens, end + 1):  # ends the name of the variable
@@ -71,17 +70,15 @@ def _join_substitutions(tokens: list[Token]) -> list[Token]:
             if _touches(tokens, end, end + 1) and _is_word(tokens[end + 1]):
                 end += 1
                 text += str(tokens[end].text)
-        joined.append(_joined(text.upper(), first, tokens[end]))
+        joined.append(_join_tokens(text.upper(), first, tokens[end]))
         at = end + 1
     return joined
 
 
-def _joined(text: str, first: Token, last: Token, kind: TokenType = TokenType.IDENTIFIER) -> Token:
+def _join_tokens(
+    text: str, first: Token, last: Token, kind: TokenType = TokenType.IDENTIFIER
+) -> Token:
     return Token(kind, text, last.line, last.col, first.start, last.end)
-
-
-def _expects_name(tokens: list[Token]) -> bool:
-    return bool(tokens) and str(tokens[-1].text).upper() in _BEFORE_NAME
 
 
 def _is_dot(tokens: Sequence[Token], at: int) -> bool:

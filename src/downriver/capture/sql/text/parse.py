@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokens import TokenType
 
 from downriver.capture.sql.result import SqlBlindSpot
-from downriver.capture.sql.text.tokens import check_nesting, source_text, tokenize
+from downriver.capture.sql.text.tokens import check_nesting, source_text, tokenize, words_of
+from downriver.capture.sql.text.variables import is_unnamed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.tokens import Token
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 class ScriptStatement(NamedTuple):
     """A statement of a script, parsed if possible.
 
-    It has a `tree`, or an `effect` if its tokens are enough to know it, or neither. `target` is the
-    file that a query's result is written to. `row` is the name of the row in a loop over the query.
-    `trigger` is the table of a trigger, whose body follows.
+    It has a `tree`, or an `effect` if its tokens are enough to determine it, or neither. `target`
+    is the file that a query's result is written to. `row` is the name of the row in a loop over the
+    query. `trigger` is the table of a trigger, whose body follows.
 
     `tokens` are those of the statement, and `part` those of the text between semicolons that it was
     found in. Both begin `lines_before` lines after the beginning of the script.
@@ -53,8 +55,9 @@ class ScriptStatement(NamedTuple):
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings become blind spots
 
-_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
-_NODES_PER_TOKEN = 50  # far more than any statement needs: above it the parser loops
+_BEFORE_READ = frozenset({"FROM", "JOIN", "USING"})
+_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
+_NODES_PER_TOKEN = 50  # far more than any statement needs: a parser that takes more is in a loop
 # sqlglot raises these on some malformed input.
 _PARSER_FAULTS = (
     AssertionError,
@@ -94,7 +97,9 @@ class StatementParser:
             return SqlBlindSpot("too_deep", "the statement is nested too deeply", line)
         except _PARSER_FAULTS as exc:
             return SqlBlindSpot("unparsed", f"the parser failed: {exc!r}", line)
-        return ScriptStatement(source_text(tokens, sql), line, _only(trees))
+        tree = _only(trees)
+        spots = tuple(_unnamed_tables(tokens, tree)) if tree is not None else ()
+        return ScriptStatement(source_text(tokens, sql), line, tree, blind_spots=spots)
 
     def parse_text(self, text: str, dialect: Dialect) -> ScriptStatement | None:
         """Return a text parsed in another dialect, None when it does not parse."""
@@ -105,6 +110,29 @@ class StatementParser:
         return (
             attempt if isinstance(attempt, ScriptStatement) and is_statement(attempt.tree) else None
         )
+
+
+def _unnamed_tables(tokens: list[Token], tree: exp.Expression) -> Iterator[SqlBlindSpot]:
+    """Yield a blind spot for each table that is read and whose name is a placeholder."""
+    if not any(token.token_type == TokenType.PLACEHOLDER for token in tokens):
+        return
+    message = "the table that is read is known only at run time"
+    words = words_of(tokens)
+    places = [
+        token
+        for at, token in enumerate(tokens)
+        if token.token_type == TokenType.PLACEHOLDER
+        and words[at - 1] in _BEFORE_READ
+        and "DELETE" not in words[max(0, at - 2) : at]
+    ]
+    for token in places:
+        yield SqlBlindSpot("dynamic_name", message, token.line, token.col)
+    read = sum(
+        is_unnamed(table.this) and isinstance(table.parent, (exp.From, exp.Join))
+        for table in tree.find_all(exp.Table)
+    )
+    if read > len(places):  # FROM orders, ?
+        yield SqlBlindSpot("dynamic_name", message, tokens[0].line)
 
 
 def is_statement(tree: exp.Expression | None) -> bool:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.text.namespaces import without_namespaces
-from downriver.capture.sql.text.output_clause import normalize_output_clause
 from downriver.capture.sql.text.split import VIEW_ATTRIBUTES
 from downriver.capture.sql.text.stream_statements import STREAM_RULES
 from downriver.capture.sql.text.tokens import (
@@ -19,6 +17,7 @@ from downriver.capture.sql.text.tokens import (
     name_at,
     words_of,
 )
+from downriver.capture.sql.text.tsql_clauses import normalize_output_clause, without_namespaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +196,7 @@ def _clone_of_now(
 def _view_with_data(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """Remove `WITH [NO] DATA` of a materialized view: it is filled sooner or later."""
+    """Remove `WITH [NO] DATA` of a materialized view: a view without data is filled later."""
     if words[0] != "CREATE" or "MATERIALIZED" not in words[:5] or words[-1] != "DATA":
         return None
     at = len(words) - 3 if words[-2] == "NO" else len(words) - 2
@@ -223,13 +222,13 @@ def _live_schema(
     """Read `LIVE.t` as t, a table of the same Databricks pipeline."""
     if place.dialect_name != "databricks" or "LIVE" not in words:
         return None
-    found: list[Token] = []
+    rewritten: list[Token] = []
     for at, token in enumerate(tokens):
         dotted = words[at] == "LIVE" and words[at + 1 : at + 2] == ["."]
         after_live = at > 0 and words[at] == "." and words[at - 1] == "LIVE"
         if not (dotted or after_live):
-            found.append(token)
-    return found
+            rewritten.append(token)
+    return rewritten
 
 
 def _stream_is_table(
@@ -238,7 +237,7 @@ def _stream_is_table(
     """Read `FROM STREAM(t)` and `FROM STREAM t` of Databricks as `FROM t`."""
     if place.dialect_name != "databricks" or "STREAM" not in words:
         return None
-    found: list[Token] = []
+    rewritten: list[Token] = []
     closes: set[int] = set()
     at = 0
     while at < len(tokens):
@@ -247,9 +246,9 @@ def _stream_is_table(
                 closes.add(find_closing(tokens, at + 1))
                 at += 1
         elif at not in closes:
-            found.append(tokens[at])
+            rewritten.append(tokens[at])
         at += 1
-    return found
+    return rewritten
 
 
 _BEFORE_TABLE = frozenset({"FROM", "JOIN", ","})
@@ -275,6 +274,8 @@ def _into_variables(
     allowed = _ROUTINES_WITH_SELECT_INTO_TABLE if place.in_routine else _SELECT_INTO_TABLE
     if words[0] not in ("SELECT", "WITH") or "INTO" not in words or place.dialect_name in allowed:
         return _returning_into(tokens, words)
+    if words[words.index("INTO") - 1] in ("MERGE", "INSERT", "REPLACE"):  # WITH … MERGE INTO t
+        return None
     return _without_into(tokens, words, 0)
 
 
@@ -375,7 +376,7 @@ def _merge_that_deletes(
     if words[0] != "MERGE" or place.dialect_name != "oracle":
         return None
     levels = bracket_depths(tokens)
-    found: list[Token] = []
+    rewritten: list[Token] = []
     filtered = False
     for at, token in enumerate(tokens):
         if not levels[at] and words[at] == "DELETE" and words[at + 1 : at + 2] == ["WHERE"]:
@@ -384,8 +385,8 @@ def _merge_that_deletes(
             token = copy_token(token, TokenType.AND, "AND") if filtered else token
             filtered = True
         filtered = filtered and words[at] != "WHEN"
-        found.append(token)
-    return found
+        rewritten.append(token)
+    return rewritten
 
 
 def _remove_duplicates(

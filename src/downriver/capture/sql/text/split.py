@@ -120,7 +120,7 @@ class _Place:
 
     @property
     def awaits_query(self) -> bool:
-        """True while the statement is incomplete without a query."""
+        """Whether the statement needs a query that has not begun yet."""
         if self.verb == "INSERT" or (self.verb == "WITH" and "INSERT" in self.seen):
             return not _FILLS.intersection(self.seen)
         if self.verb in ("CREATE", "ALTER"):  # CREATE VIEW v AS WITH c AS (…) SELECT

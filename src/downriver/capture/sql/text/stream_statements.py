@@ -84,7 +84,7 @@ def _windowed_query(
     if not {"EMIT", "WITHIN"}.intersection(words) and not _WINDOWS.intersection(words):
         return None
     levels = bracket_depths(tokens)
-    found: list[Token] = []
+    rewritten: list[Token] = []
     at = 0
     while at < len(tokens):
         following = words[at + 1] if at + 1 < len(words) else ""
@@ -95,12 +95,12 @@ def _windowed_query(
         elif words[at] == "WITHIN" and "ON" in words[at:] and following != "GROUP":
             at = words.index("ON", at)
         elif words[at] == "PARTITION BY" and levels[at] == 0:
-            found.append(copy_token(tokens[at], TokenType.ORDER_BY, "ORDER BY"))
+            rewritten.append(copy_token(tokens[at], TokenType.ORDER_BY, "ORDER BY"))
             at += 1
         else:
-            found.append(tokens[at])
+            rewritten.append(tokens[at])
             at += 1
-    return found
+    return rewritten
 
 
 def _window_function(
@@ -109,18 +109,18 @@ def _window_function(
     """Read Flink's `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), …))` as a query that adds columns."""
     if not _WINDOW_FUNCTIONS.intersection(words):
         return None
-    found: list[Token] = []
+    rewritten: list[Token] = []
     at = 0
     while at < len(tokens):
         call = at + 2 if words[at : at + 2] == ["TABLE", "("] else at
         query = _window_query(tokens, words, call, place) if _is_call(words, at, call) else None
         if query is None:
-            found.append(tokens[at])
+            rewritten.append(tokens[at])
             at += 1
             continue
-        found += query
+        rewritten += query
         at = find_closing(tokens, at + 1) + 1
-    return found
+    return rewritten
 
 
 def _is_call(words: list[str], at: int, call: int) -> bool:

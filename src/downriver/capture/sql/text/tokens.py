@@ -1,4 +1,4 @@
-"""SQL text to tokens, and questions that tokens answer without a parser."""
+"""Tokenizes SQL text, and answers questions about tokens without a parser."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, Tokenizer, TokenType
 
 from downriver.capture.sql.result import SqlBlindSpot
+from downriver.capture.sql.text.variables import mark_variables, restore_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +69,9 @@ def _tokenizer_class(dialect: type[Dialect]) -> type[Tokenizer]:
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """Return the tokens of a script; raise `TokenError` when the dialect cannot tokenize it."""
-    tokens: list[Token] = _tokenizer_class(type(dialect))(dialect=dialect).tokenize(sql)  # type: ignore[arg-type]
-    return tokens
+    marked = mark_variables(sql)
+    tokens: list[Token] = _tokenizer_class(type(dialect))(dialect=dialect).tokenize(marked)  # type: ignore[arg-type]
+    return tokens if marked is sql else restore_variables(tokens)
 
 
 def tokenize_leniently(sql: str, dialect: Dialect) -> tuple[list[Token], SqlBlindSpot | None]:
@@ -138,15 +140,15 @@ def source_text(tokens: Sequence[Token], sql: str) -> str:
 
 def bracket_depths(tokens: Sequence[Token]) -> list[int]:
     """Return the bracket depth of each token; a bracket has the depth outside of it."""
-    found: list[int] = []
+    depths: list[int] = []
     depth = 0
     for token in tokens:
         if token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
             depth = max(0, depth - 1)
-        found.append(depth)
+        depths.append(depth)
         if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
             depth += 1
-    return found
+    return depths
 
 
 def find_closing(tokens: Sequence[Token], at: int) -> int:
@@ -227,7 +229,7 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
             before = kind
             continue
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
-        opened = _opened(kind, after_type=before in types)
+        opened = _open_bracket(kind, after_type=before in types)
         if opened is not None:
             brackets.append(opened)
             # The parser reads all of `a[0][0][0]…` again for each bracket.
@@ -249,7 +251,7 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
     return None
 
 
-def _opened(kind: TokenType, *, after_type: bool) -> _Bracket | None:
+def _open_bracket(kind: TokenType, *, after_type: bool) -> _Bracket | None:
     if kind == TokenType.LT:
         return _Bracket.ANGLE if after_type else None
     if kind not in _OPENING:
@@ -262,7 +264,7 @@ def _closes(kind: TokenType, bracket: _Bracket) -> bool:
 
 
 _QUERY = re.compile(
-    # A comment in one way only: several that follow one another could else be one.
+    # Match a comment in only one way: otherwise several comments in a row could match as one.
     r"\s*(?:--[^\n]*\n\s*|/\*(?:[^*]|\*(?!/))*\*/\s*)*"
     r"(?:select|with|insert|create|merge|update|delete)\b",
     re.IGNORECASE,

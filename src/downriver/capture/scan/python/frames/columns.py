@@ -64,7 +64,7 @@ def with_optional(column: ColumnExpression, names: frozenset[str]) -> ColumnExpr
 
 
 def combined(values: Iterable[Value], kind: DependencyKind, name: str = "") -> ColumnExpression:
-    """Return an expression over others, each used in this way."""
+    """Return an expression over others, with this kind of use for each."""
     deps = merge_all(used(column.deps, kind) for column in list_columns(values))
     return ColumnExpression(deps, name)
 

@@ -53,7 +53,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return NOTHING if column is None else column.deps
 
     def origins(self, name: str) -> list[tuple[DatasetId, str]]:
-        """Return the columns of datasets that a column of the frame is, with the same name."""
+        """Return the dataset columns of the same name that a column of the frame copies."""
         bare = name.rpartition(".")[2].casefold()
         return sorted(
             (DatasetId(*table), field)
@@ -75,7 +75,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self._with(self.relation.without(names))
 
     def without_part(self, name: str, dropped: Deps) -> Frame:
-        """Drop a column of one of the joined frames. Columns of the others stay."""
+        """Drop a column of one of the joined frames, but keep columns of the others."""
         left = {key: certainty for key, certainty in self.find(name).items() if key not in dropped}
         tables = {table for table, _, _, _ in dropped}
         items: list[Item] = []
@@ -124,7 +124,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def doubted(self, *values: object) -> Frame:
-        """Return the frame as not known if one of the values it is made with is not known."""
+        """Return the frame, marked as not known if one of these values is not known."""
         if not any(isinstance(value, (UnknownValue, Object)) for value in values):
             return self
         return msgspec.structs.replace(self, is_known=False)
@@ -141,7 +141,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return sorted(DatasetId(*table) for table in tables)
 
     def output_shape(self, target: DatasetId) -> OutputShape:
-        """Return the columns that writing the frame gives a dataset."""
+        """Return the columns of a dataset to which the frame is written."""
         names = [column.name for column in self.relation.columns]
         dropped = {name.casefold() for star in self.relation.stars for name in star.dropped}
         return OutputShape(
@@ -178,9 +178,9 @@ UNKNOWN_FRAME = Frame(is_known=False)
 
 
 def used(deps: Deps, kind: int) -> Deps:
-    """Return the dependencies of a value that uses another one in this way.
+    """Return the dependencies of a value that uses another value in this way.
 
-    Unlike in `indirect`, the last INDIRECT use decides: a filter on a window is a FILTER.
+    Unlike in `indirect`, the last INDIRECT use decides: a filter on a window value is a FILTER.
     """
     if kind < DependencyKind.JOIN:
         return direct(deps, kind)

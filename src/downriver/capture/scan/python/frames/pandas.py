@@ -111,7 +111,7 @@ def _from_columns(run: Interpreter, given: Value) -> Frame:
     return Frame(library="pandas").select(columns)
 
 
-def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
+def _named_columns(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
     """Return the dependencies of columns given by name, and record references to them."""
     parts: list[Deps] = []
     for name in value if isinstance(value, (list, tuple)) else [value]:
@@ -150,7 +150,7 @@ def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "other")
     given = args.get("columns") or (args.get("labels", 0) if args.get("axis", 1) else None)
-    _named(run, frame, given, "other")
+    _named_columns(run, frame, given, "other")
     names = given if isinstance(given, (list, tuple)) else [given]
     return frame.without([name for name in names if isinstance(name, str)])
 
@@ -165,7 +165,9 @@ def _merged(run: Interpreter, frame: Frame, other: Value, args: Arguments, *, sh
         return frame.merged(UNKNOWN_FRAME)
     on = args.get("on", 2 + shift)
     left, right = args.get("left_on") or on, args.get("right_on") or on
-    keys = merge_all([_named(run, frame, left, "join"), _named(run, other, right, "join")])
+    keys = merge_all(
+        [_named_columns(run, frame, left, "join"), _named_columns(run, other, right, "join")]
+    )
     return frame.merged(other).influenced(keys, DependencyKind.JOIN)
 
 
@@ -175,7 +177,7 @@ def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     keys: dict[str, Deps] = {}
     for name in by if isinstance(by, list) else [by]:
         if isinstance(name, LocatedText):
-            keys[str(name)] = _named(run, frame, name, "group")
+            keys[str(name)] = _named_columns(run, frame, name, "group")
         elif isinstance(name, ColumnExpression):
             keys[name.name or "?"] = resolved(run, name, frame, "group")
     return GroupedFrame(frame, keys)
@@ -192,7 +194,7 @@ def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 def _sort(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     by = clause_args(run, node, "order").get("by", 0)
-    return frame.influenced(_named(run, frame, by, "order"), DependencyKind.SORT)
+    return frame.influenced(_named_columns(run, frame, by, "order"), DependencyKind.SORT)
 
 
 def _subset(
@@ -200,14 +202,14 @@ def _subset(
 ) -> Callable[[Interpreter, Frame, ast.Call], Value]:
     def handle(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
         subset = clause_args(run, node, clause).get("subset", 0)
-        return frame.influenced(_named(run, frame, subset, clause), kind)
+        return frame.influenced(_named_columns(run, frame, subset, clause), kind)
 
     return handle
 
 
 def _keys_only(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "select")
-    _named(run, frame, args.get("keys", 0), "select")
+    _named_columns(run, frame, args.get("keys", 0), "select")
     return frame
 
 
@@ -249,9 +251,9 @@ def _to_gbq(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "group")
     given = [args.get("index"), args.get("columns")]
-    keys = merge_all(_named(run, frame, value, "group") for value in given)
+    keys = merge_all(_named_columns(run, frame, value, "group") for value in given)
     values = args.get("values")
-    deps = direct(_named(run, frame, values, "select"), DependencyKind.AGGREGATION)
+    deps = direct(_named_columns(run, frame, values, "select"), DependencyKind.AGGREGATION)
     run.recorder.add_blind_spot(
         "pivot", "the columns of a pivot are only known at run time", line_of_call(node)
     )
@@ -263,7 +265,7 @@ def _melt(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "select")
     kept = _texts(args.get("id_vars", 0))
     values = _texts(args.get("value_vars", 1))
-    _named(run, frame, [*kept, *values], "select")
+    _named_columns(run, frame, [*kept, *values], "select")
     columns = {str(name): frame.find(name) for name in kept}
     deps = merge_all(frame.find(name) for name in values)
     return frame.select({**columns, "variable": NOTHING, "value": deps})

@@ -16,6 +16,8 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnExpression,
     ColumnNames,
     ColumnPresence,
+    Function,
+    FunctionChoice,
     GlueIo,
     GroupedFrame,
     ImportedName,
@@ -34,6 +36,7 @@ from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Iterable
 
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.scan.python.interpreter.values import Arguments
@@ -59,7 +62,8 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value
             value = _of_unknown(name)
             return base if value is UNKNOWN or isinstance(value, SparkWriter) else value
         case Object():
-            return _of_object(run, base, name)
+            path = run.luigi.attribute(base, name)
+            return _of_object(run, base, name) if path is None else path
         case ColumnExpression():
             return base  # `.str`, `.dt`: a method follows
         case Task():
@@ -125,10 +129,10 @@ def subscript(run: Interpreter, base: Value, key: Value, node: ast.Subscript) ->
         case ColumnExpression():
             return combined([base, key], DependencyKind.TRANSFORMATION, base.name)
         case dict():
-            return base.get(key, UNKNOWN) if isinstance(key, (str, int)) else UNKNOWN
+            return _entry(base, key)
         case list() | tuple() if not hasattr(base, "_fields"):
             is_there = isinstance(key, int) and -len(base) <= key < len(base)
-            return base[key] if is_there else UNKNOWN
+            return base[key] if is_there else _any_function(base)
         case ImportedName(name="os.environ"):
             return LocatedText(RUNTIME_VALUE, node.lineno)
         case Object():  # a feature view with some of its features
@@ -137,6 +141,18 @@ def subscript(run: Interpreter, base: Value, key: Value, node: ast.Subscript) ->
             return base
         case _:
             return UNKNOWN
+
+
+def _entry(entries: dict[Value, Value], key: Value) -> Value:
+    if isinstance(key, (str, int)) and key in entries:
+        return entries[key]
+    return _any_function(entries.values())
+
+
+def _any_function(values: Iterable[Value]) -> Value:
+    """Return a choice between functions, when the key is unknown."""
+    functions = tuple(value for value in values if isinstance(value, Function))
+    return FunctionChoice(functions) if functions else UNKNOWN
 
 
 def _item_of_frame(run: Interpreter, frame: Frame, key: Value, node: ast.Subscript) -> Value:
@@ -164,7 +180,7 @@ def _item_of_frame(run: Interpreter, frame: Frame, key: Value, node: ast.Subscri
 
 
 _TRIMS = frozenset({"strip", "lstrip", "rstrip", "lower", "upper", "removesuffix", "removeprefix"})
-_FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^}]*)?\}")
+_FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::(?:[^{}]|\{[^{}]*\})*)?\}")
 
 
 def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) -> Value:
@@ -258,7 +274,10 @@ def dict_method(run: Interpreter, base: dict[Value, Value], name: str, node: ast
     if name == "get":
         key = args.get("", 0)
         default = args.get("", 1)
-        return base.get(key, default) if isinstance(key, (str, int)) else UNKNOWN
+        is_dynamic = isinstance(key, LocatedText) and key.is_dynamic
+        if isinstance(key, (str, int)) and not is_dynamic:
+            return base.get(key, default)
+        return _any_function(base.values())
     if name == "items":
         return list(base.items())
     if name == "values":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
@@ -21,6 +22,7 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnNames,
     DeltaMerge,
     Function,
+    FunctionChoice,
     GlueIo,
     GlueSink,
     GroupedFrame,
@@ -73,7 +75,7 @@ def _call(run: Interpreter, node: ast.Call) -> Value:
 def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
     match target:
         case Function():
-            run.recorder.understand()  # the calls inside are listed for themselves
+            run.recorder.understand()  # the calls inside are listed separately
             args = read_args(run, node)
             run.line = args.line
             if run.airflow.is_task(target):
@@ -85,6 +87,11 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
             if run.airflow.is_dag(target):
                 return run.airflow.run_dag(run, target, args.given, args.named)
             return run.call(target, args.given, args.named)
+        case FunctionChoice():
+            from downriver.capture.scan.python.interpreter.statements import either
+
+            results = [_callable(run, function, node) for function in target.functions]
+            return reduce(either, results)
         case Class():
             run.recorder.understand()
             args = read_args(run, node)
@@ -123,6 +130,9 @@ def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Val
         run.line = args.line
         return run.call(method, args.given, args.named)
     args = read_args(run, node)
+    targets = run.luigi.method(run, base, name)
+    if targets is not None:
+        return targets
     if isinstance(base.kind, ImportedName) and base.kind.name in ("open", "pathlib.Path"):
         path = base.argument("file")
         if name in ("read", "read_text") and isinstance(path, LocatedText):
@@ -198,7 +208,7 @@ _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]
 )
 
 
-# Methods that do nothing but send SQL to a database, and methods that may do it.
+# Methods that only send SQL to a database, and methods that may do so.
 _EXECUTES = frozenset({
     "execute", "executemany", "execute_sql", "exec_driver_sql", "execute_query", "run_query",
     "execute_string", "RunSQL",
@@ -208,7 +218,7 @@ _RUNS_SQL = _EXECUTES | {
     "get_records", "get_first", "get_pandas_df", "get_df", "read_sql",
     "read_sql_query", "fetch", "fetchall", "fetchrow", "fetchval", "scalar", "scalars",
 }  # fmt: skip
-# `execute` is also a method of other things; these names show that it is one of a database.
+# `execute` is also a method of other objects. With these names, the object is a database.
 _DATABASE = re.compile(
     r"(?:^|[^a-z])(?:cur|cursor|conn|connection|engine|session|db|database|hook|client|op|sql)"
     r"(?:$|[^a-z])|query|statement|stmt|ddl",
@@ -216,8 +226,7 @@ _DATABASE = re.compile(
 )
 # `table` reads a table of a session or a connection.
 _HAS_TABLES = re.compile(
-    r"(?:^|[^a-z])(?:\w*spark\w*|sqlcontext|session|con|conn|connection|ibis|db)(?:\(.*\))?$",
-    re.IGNORECASE,
+    r"spark|(?:^|[^a-z])(?:sqlcontext|session|con|conn|connection|ibis|db)$", re.IGNORECASE
 )
 _SAME_TEXT = frozenset({
     "textwrap.dedent", "inspect.cleandoc", "sqlalchemy.text", "sqlalchemy.sql.text",
@@ -227,12 +236,23 @@ _SAME_TEXT = frozenset({
 
 
 def _resolved_model(run: Interpreter, name: str, args: Arguments) -> Value | None:
-    """Return the table of a SQLMesh model, `context.resolve_table("shop.orders")`, by its name."""
+    """Return the table that `context.resolve_table("shop.orders")` of SQLMesh names."""
     model = args.get("model_name", 0) if name == "resolve_table" else None
     if not isinstance(model, LocatedText):
         return None
     run.recorder.understand()
     return model
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the last name of an expression, `db` of `app.db` and of `app.db(url)`."""
+    match node:
+        case ast.Call(func=func):
+            return _last_name(func)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
 
 
 def _call_unknown(
@@ -251,7 +271,7 @@ def _call_unknown(
     if name == "writeTo":
         return spark_frames.METHODS[name](run, UNKNOWN_FRAME, node)
     if name == "table" and isinstance(node.func, ast.Attribute):
-        is_database = _HAS_TABLES.search(ast.unparse(node.func.value))
+        is_database = _HAS_TABLES.search(_last_name(node.func.value))
         first = args.get("tableName", 0) or args.get("name")
         if is_database and isinstance(first, LocatedText):
             return storage.read_table(run, first, args.line, "spark")
@@ -336,6 +356,10 @@ def _of_feast(run: Interpreter, target: ImportedName, args: Arguments) -> Value 
     return feast.make(run, target.last, args) if target.name.startswith("feast.") else None
 
 
+def _of_kedro(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    return run.kedro.create(run, target, args)
+
+
 def _of_airflow(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
     return run.airflow.create(run, target, args)
 
@@ -364,6 +388,7 @@ _LIBRARIES: tuple[Callable[[Interpreter, ImportedName, Arguments], Value | None]
     glue.function,
     _of_texts,
     _of_feast,
+    _of_kedro,
     _of_airflow,
 )
 

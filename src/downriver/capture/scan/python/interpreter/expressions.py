@@ -99,7 +99,7 @@ def _dict(run: Interpreter, node: ast.Dict) -> Value:
 # Text
 
 
-def _joined(run: Interpreter, node: ast.JoinedStr) -> Value:
+def _join_text(run: Interpreter, node: ast.JoinedStr) -> Value:
     parts = [
         str(part.value) if isinstance(part, ast.Constant) else _shown(evaluate(run, part.value))
         for part in node.values
@@ -245,7 +245,9 @@ def rounds_of(run: Interpreter, items: Value, line: int) -> list[Value]:
         return [UNKNOWN]
     if len(items) > _MOST_ROUNDS:
         run.recorder.add_blind_spot(
-            "too_large", f"a loop is followed for {_MOST_ROUNDS} of its {len(items)} rounds", line
+            "too_large",
+            f"only {_MOST_ROUNDS} of the {len(items)} iterations of a loop were read",
+            line,
         )
     return list(items[:_MOST_ROUNDS])
 
@@ -309,7 +311,7 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
     ast.Tuple: _sequence,
     ast.Set: _sequence,
     ast.Dict: _dict,
-    ast.JoinedStr: _joined,
+    ast.JoinedStr: _join_text,
     ast.BinOp: _binary,
     ast.Compare: _compare,
     ast.BoolOp: _bool,

@@ -20,6 +20,8 @@ from downriver.capture.scan.python.interpreter.values import (
     Task,
     Value,
 )
+from downriver.capture.scan.python.pipelines.kedro import KedroNodes
+from downriver.capture.scan.python.pipelines.luigi import LuigiTasks
 from downriver.model.ids import JobId
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class Interpreter:
         self.views: dict[str, Frame] = {}
         self.airflow = AirflowDags(recorder)
         self.assets = DecoratedAssets()
+        self.kedro = KedroNodes()
+        self.luigi = LuigiTasks()
         self.modules = ImportedModules()
         self.line = 1  # of the current call
         self.returned: list[Value] = []
@@ -54,16 +58,18 @@ class Interpreter:
         self._steps = 0
 
     def run(self, tree: ast.Module) -> None:
-        """Follow a module, then its functions that nothing has called."""
+        """Follow a module, then its functions that were not called."""
         from downriver.capture.scan.python.interpreter.statements import run_block
 
         run_block(self, tree.body)
         self.assets.follow(self)
+        self.luigi.follow(self)
         for function in self._uncalled(self.scope):
             if self.airflow.is_dag(function):
                 self.airflow.run_dag(self, function, (), {})
             else:
                 self.call(function, (), {})
+        self.kedro.follow(self)
         while self.defined:  # functions inside functions: callbacks, closures
             inner, job = self.defined.pop(0)
             if inner.node not in self._called and not inner.scope.path:
@@ -75,21 +81,23 @@ class Interpreter:
         self._steps += 1
         if self._steps == _MOST_STEPS:
             self.recorder.add_blind_spot(
-                "too_large", f"the file needs more than {_MOST_STEPS} steps to follow", 1
+                "too_large", f"the file was read in part: it needs more than {_MOST_STEPS} steps", 1
             )
         return self._steps < _MOST_STEPS
 
     def _uncalled(self, scope: NameScope) -> list[Function]:
         functions: list[Function] = []
         for value in list(scope.names.values()):
-            if isinstance(value, Function) and value.node not in self._called:
+            if isinstance(value, Function) and not (
+                value.scope.path or value.node in self._called
+            ):  # an imported function is read with its own file
                 functions.append(value)
             elif isinstance(value, Class):
                 functions += self._uncalled_methods(value)
         return functions
 
     def _uncalled_methods(self, kind: Class) -> list[Function]:
-        """Return the methods of a class that nothing has called, of one new instance."""
+        """Return the methods of a class that were not called, bound to one new instance."""
         methods = [
             node
             for node in kind.node.body
@@ -112,7 +120,7 @@ class Interpreter:
         self._called.add(node)
         if len(self._running) >= _DEEPEST_CALL and node not in self._running:
             self.recorder.add_blind_spot(
-                "too_large", f"calls are followed to a depth of {_DEEPEST_CALL}", self.line
+                "too_large", f"calls deeper than {_DEEPEST_CALL} levels were not read", self.line
             )
             return UNKNOWN
         if node in self._running or not self.step():
@@ -262,7 +270,7 @@ class ImportedModules:
         if file is None or file.path == run.recorder.path:
             return None
         if file.path not in self._scopes and len(self._scopes) < _MOST_FILES:
-            self._scopes[file.path] = None  # while it is read: files may import each other
+            self._scopes[file.path] = None  # files may import each other
             self._scopes[file.path] = _read(run, file)
         return self._scopes.get(file.path)
 

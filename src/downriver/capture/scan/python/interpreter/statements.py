@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MISSING_COLUMN = frozenset({"AnalysisException", "KeyError", "AttributeError"})
 
 Guard = frozenset[str]
-# Whether the block ends here, and the columns that guard the statements after.
+# Whether the block ends here, and the columns that guard the following statements.
 Outcome = tuple[bool, Guard]
 _CONTINUES: Outcome = (False, frozenset())
 _ENDS: Outcome = (True, frozenset())
@@ -269,7 +269,7 @@ def either(first: Value, second: Value) -> Value:
     if isinstance(first, (SparkReader, SparkWriter)) and type(first) is type(second):
         return _either_settings(first, second)
     if isinstance(first, _DEFINITIONS) and isinstance(second, _DEFINITIONS):
-        return first  # the same thing for another version of a library
+        return first  # the same object for another version of a library
     for known, unknown in ((first, second), (second, first)):
         if unknown is UNKNOWN or unknown is None:
             return known

@@ -1,6 +1,6 @@
 """Values of Python expressions and arguments of calls, known without running the code.
 
-Numbers, lists, dictionaries, tuples and None stand for themselves. Text is `LocatedText`.
+Numbers, lists, dictionaries, tuples and None are plain Python values. Text is `LocatedText`.
 """
 
 from __future__ import annotations
@@ -136,6 +136,12 @@ class Function(NamedTuple):
     def name(self) -> str:
         """Its name; `<lambda>` for a lambda."""
         return getattr(self.node, "name", "<lambda>")
+
+
+class FunctionChoice(NamedTuple):
+    """One of several functions: which one is only known at run time."""
+
+    functions: tuple[Function, ...]
 
 
 class Class(NamedTuple):

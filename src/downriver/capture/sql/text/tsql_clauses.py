@@ -1,4 +1,4 @@
-"""T-SQL's OUTPUT clause, in the form that sqlglot parses."""
+"""Clauses of T-SQL in the form that sqlglot parses: OUTPUT, and the XML namespaces of WITH."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sqlglot.dialects.dialect import Dialect
+
+    from downriver.capture.sql.text.rewrite import RewriteContext
 
 _ENDS = frozenset(
     {"INTO", "WHERE", "FROM", "SELECT", "VALUES", "WITH", "EXEC", "DEFAULT", "OPTION"}
@@ -96,3 +98,15 @@ def _aliased(values: list[list[Token]], columns: list[Token], near: Token) -> It
         if at < len(columns):
             yield copy_token(near, TokenType.ALIAS, "AS")
             yield columns[at]
+
+
+def without_namespaces(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Remove `XMLNAMESPACES (…)` from a WITH clause. Queries may follow it."""
+    if words[:3] != ["WITH", "XMLNAMESPACES", "("]:
+        return None
+    after = find_closing(tokens, 2) + 1
+    if words[after : after + 1] == [","]:
+        return [tokens[0], *tokens[after + 1 :]]
+    return tokens[after:] or None
