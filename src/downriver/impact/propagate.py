@@ -69,17 +69,17 @@ def propagate_changes(
 ) -> Impact:
     """Return the effects of changes on all processes downstream, and on writers of what changes.
 
-    `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
-    `rewritten` are processes as their new code has them; what that changes is among the changes.
-    `unread` is what could not be read of the change: it makes the answer incomplete. `errors` are
-    processes that can no longer be compiled.
+    `edits` is the new SQL of processes, by key; its effect on their outputs is simulated.
+    `rewritten` are processes read from new code; `changes` already contains their effect. `unread`
+    are the unread parts of the change: they make the answer incomplete. `errors` are processes that
+    can no longer be compiled.
     """
     impact = Propagation(changes, catalog, edits or {}, rewritten, errors).impact()
     return with_unread(impact, unread)
 
 
 def with_unread(impact: Impact, unread: Sequence[Unread]) -> Impact:
-    """Return an impact that also lists what could not be read of its change."""
+    """Return an impact that also lists the unread parts of its change."""
     every = [*impact.unread, *unread]
     return msgspec.structs.replace(
         impact, unread=every, complete=is_complete(impact.blind_spots, unread=every)
@@ -87,7 +87,7 @@ def with_unread(impact: Impact, unread: Sequence[Unread]) -> Impact:
 
 
 class Propagation:
-    """What changes do, passed on through the whole graph; `deltas` is the state of each dataset."""
+    """The propagation of changes through the whole graph. `deltas` is the state of each dataset."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Propagation:
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
         self._depth: dict[ProcessKey, int] = {}  # of processes
         self._results: dict[ProcessKey, ProcessResult] = {}
-        self._writers: dict[ProcessKey, ProcessResult] = {}  # of writers of what changes
+        self._writers: dict[ProcessKey, ProcessResult] = {}  # of writers of changed datasets
         self._filled: dict[tuple[ProcessKey, int], Delta] = {}  # by process and dataset
         for node in self._proposal.deltas:
             self._simulate_writers(node)
@@ -179,12 +179,12 @@ class Propagation:
         )
 
     def _targets(self) -> list[int]:
-        """Return the datasets that are changed: those named, and those that edited SQL fills."""
+        """Return the changed datasets: those of the changes, and those that edited SQL fills."""
         edited = [node for key in self._edits for node in self._results[key].outputs]
         return list(dict.fromkeys([*self._proposal.deltas, *edited]))
 
     def _proposed_changes(self) -> list[ProposedChange]:
-        """Return the changes that were given, and those that edited SQL makes to its tables."""
+        """Return the requested changes, and those that edited SQL makes to its tables."""
         changes = [(change.node, change.change) for change in self._changes]
         changes += [
             (node, change)
@@ -198,13 +198,13 @@ class Propagation:
         ]
         return [change for at, change in enumerate(proposed) if change not in proposed[:at]]
 
-    # Going downstream
+    # Downstream
 
     def _spread(self) -> None:
         waiting = Worklist(self._catalog)
         visits: Counter[ProcessKey] = Counter()
         for node in self._deltas:
-            self._wake(node, waiting)
+            self._queue_readers(node, waiting)
         for key in dict.fromkeys((*self._edits, *self._rewritten, *self._errors)):
             self._depth.setdefault(key, 0)
             waiting.add(key, 0)
@@ -220,7 +220,7 @@ class Propagation:
             for node, delta in _outputs(before, result).items():
                 if self._fill(key, node, delta):
                     self._simulate_writers(node, but=key)
-                    self._wake(node, waiting, but=key)
+                    self._queue_readers(node, waiting, but=key)
 
     def _process(self, key: ProcessKey) -> Process:
         return self._rewritten.get(key) or self._catalog.process(key)
@@ -234,7 +234,7 @@ class Propagation:
         result.refer(writer.references)
         return result
 
-    def _wake(self, node: int, waiting: Worklist, but: ProcessKey | None = None) -> None:
+    def _queue_readers(self, node: int, waiting: Worklist, but: ProcessKey | None = None) -> None:
         """Queue the readers of a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
         for key in self._catalog.consumers(node):
@@ -413,10 +413,10 @@ class Propagation:
     def _tags_of(self, node: int) -> set[str]:
         dataset = self._catalog.dataset(node)
         touched = {column for column, _ in self._deltas[node].touches}
-        found = set(dataset.tags)
+        tags = set(dataset.tags)
         for column in touched:
-            found |= dataset.column_tags.get(column, frozenset())
-        return found
+            tags |= dataset.column_tags.get(column, frozenset())
+        return tags
 
     def _blind_spots(self) -> list[BlindSpot]:
         processes = [self._catalog.process(key) for key in self._results]
@@ -450,7 +450,8 @@ class Propagation:
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:
     """Return the deltas of a process's outputs, empty for outputs that it no longer affects.
 
-    An edited process may be visited before an edited one upstream, and then fail at first.
+    If an edited process is visited before an edited process upstream of it, its first result may be
+    a failure.
     """
     cleared = {} if before is None else dict.fromkeys(before.outputs, Delta())
     return {**cleared, **result.outputs}

@@ -30,7 +30,7 @@ def plan_rebuild(changed: Iterable[Process]) -> RebuildPlan:
 
 
 def _model_name(job: Job) -> str:
-    """Return the name of a model in selectors: of dbt that of its file, else the whole name."""
+    """Return the name of a model in selectors: in dbt the name of its file, else the whole name."""
     if job.type != "dbt_model":
         return job.id.name
     return PurePosixPath(job.path).stem if job.path else job.id.name.rpartition(".")[2]

@@ -20,9 +20,9 @@ _NAMES_SHOWN = 5
 
 
 def select_effects(impact: Impact, selector: str, ids: Collection[str]) -> Impact:
-    """Return an impact with the consumers that are selected, or that fill what is selected.
+    """Return an impact with the selected consumers and the jobs that fill selected datasets.
 
-    The others are counted. If one of them breaks, or may, the answer is not complete.
+    Other consumers are counted. If one of those breaks or may break, the answer is not complete.
     """
     chosen = set(ids)
     kept = [e for e in impact.effects if chosen.intersection((e.consumer, *e.writes))]

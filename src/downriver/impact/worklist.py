@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.process import ProcessKey
 
-_MANY = 50  # waiting at once: from here on, finding the order costs less than looking twice
+_MANY = 50  # queued at once: from here on, ranking costs less than evaluating processes twice
 
 
 class Worklist:
-    """The processes to evaluate, each once: few by hops, many in the order data flows."""
+    """The processes to evaluate, each once: few by distance, many in the order of the data flow."""
 
     def __init__(self, catalog: SimulationCatalog) -> None:
         self._catalog = catalog
@@ -44,7 +44,7 @@ class Worklist:
         return key
 
     def _order(self) -> None:
-        """Rank all that can be reached from here, each behind those it reads from."""
+        """Rank all reachable processes, each after the processes that it reads from."""
         last_first = _finished_last_first(self._catalog, self._waiting)
         self._ranks = {key: rank for rank, key in enumerate(last_first)}
         self._heap = [(self._ranks[key], number, key) for key, number in self._waiting.items()]
@@ -54,10 +54,7 @@ class Worklist:
 def _finished_last_first(
     catalog: SimulationCatalog, starts: Iterable[ProcessKey]
 ) -> list[ProcessKey]:
-    """Walk downstream depth-first.
-
-    A node that is finished later is upstream of the earlier ones.
-    """
+    """Walk downstream depth-first. Each node finishes after all nodes downstream of it."""
     finished: list[ProcessKey] = []
     seen: set[ProcessKey] = set()
     for start in starts:

@@ -71,7 +71,9 @@ def test_each_consumer_is_counted_once_in_either_order(
     assert consumers(estate.lineage) == CONSUMERS
 
 
-def test_what_dbt_told_before_is_known_without_its_manifest(estate: Estate, project: Path) -> None:
+def test_names_from_an_earlier_dbt_capture_are_used_without_the_manifest(
+    estate: Estate, project: Path
+) -> None:
     capture_dbt(estate.lineage, project)
     shutil.rmtree(project / "target")
     estate.lineage.capture.scan(project)

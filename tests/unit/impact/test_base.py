@@ -414,7 +414,7 @@ def test_build_output_in_the_working_tree_changes_no_verdict(
         assert verdict(folder, lineage)[:2] == ("BLOCKED", {"revenue"})
 
 
-def test_a_model_is_told_from_a_source_of_the_same_name(tmp_path: Path) -> None:
+def test_a_model_and_a_source_of_the_same_name_are_different(tmp_path: Path) -> None:
     """In a warehouse, raw.orders and analytics.orders are two tables."""
     files = {
         "dbt_project.yml": "name: shop\n",

@@ -141,7 +141,7 @@ def test_a_condition_around_code_is_part_of_its_meaning(known: Estate) -> None:
     assert impact.changes == ["change the logic of stg.orders"]
 
 
-def test_a_target_that_is_written_no_more_is_gone(known: Estate) -> None:
+def test_an_output_that_is_no_longer_written_is_a_drop(known: Estate) -> None:
     impact = edited(known, "stg.orders", "stg.orders_v2")
     assert impact.changes == ["drop stg.orders"]
     assert hurt(impact)["by_id"] == "fails"
@@ -183,13 +183,13 @@ def test_a_consumer_edited_in_the_same_commits_is_judged_by_its_new_code(known: 
     assert hurt(together)["sums"] == "fails"
 
 
-def test_a_new_job_feeds_no_one(known: Estate) -> None:
+def test_a_new_job_is_no_change(known: Estate) -> None:
     impact = edit(known, ("jobs/new.py", None, SPARK.replace("stg.orders", "stg.new")))
     assert impact.changes == []
     assert impact.complete
 
 
-def test_a_job_unknown_to_the_catalog_is_judged_by_what_it_writes(known: Estate) -> None:
+def test_a_job_unknown_to_the_catalog_is_checked_by_its_outputs(known: Estate) -> None:
     text = READER.replace("mart.taxes", "stg.orders").replace("stg.orders", "raw.orders", 1)
     text = text.replace('"id", "tax"', '"id", "tax", "name"')
     impact = edit(known, ("other/job.py", text, text.replace(', "name"', "")))
@@ -222,7 +222,9 @@ def trees(
     return pairs, CommitTrees(repository(folder / "a", base), repository(folder / "b", head))
 
 
-def test_a_helper_that_others_import_is_part_of_what_they_do(known: Estate, tmp_path: Path) -> None:
+def test_an_edit_of_an_imported_helper_changes_the_jobs_that_import_it(
+    known: Estate, tmp_path: Path
+) -> None:
     helper = (
         'from pyspark.sql import functions as F\n\n\ndef tax():\n    return F.col("amount") * 2\n'
     )

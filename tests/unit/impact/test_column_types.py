@@ -41,7 +41,7 @@ from downriver.impact.simulate.column_types import (
         ("struct<a int>", "struct<a int, b int>", "conversion"),
     ],
 )
-def test_a_change_of_type_is_told_apart(old: str, new: str, found: str) -> None:
+def test_a_change_of_type_is_reported_as_such(old: str, new: str, found: str) -> None:
     assert compare_types(old, new) == found
 
 

@@ -36,7 +36,7 @@ LOGIC = {"type": "logic_change", "columns": ["total"]}
 FREE = {"type": "column_drop", "column": "note"}
 
 
-def test_impact_shows_who_breaks_and_where(folder: Path) -> None:
+def test_impact_shows_broken_consumers_with_their_code(folder: Path) -> None:
     done = downriver("impact", "raw.orders.total", "--rename-to", "sum", cwd=folder)
     assert done.returncode == 0
     assert "breaking stg.orders" in done.stdout
@@ -156,7 +156,7 @@ def test_caution_can_be_allowed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "github", "json", "sarif"])
-def test_what_cannot_be_decided_is_blocked(folder: Path, form: str) -> None:
+def test_an_undecidable_change_is_blocked(folder: Path, form: str) -> None:
     done = gate(folder, {"type": "column_drop", "column": "nothing"}, "--format", form)
     assert done.returncode == 2
     assert "raw.orders.nothing" in done.stderr
@@ -174,9 +174,7 @@ def test_what_cannot_be_decided_is_blocked(folder: Path, form: str) -> None:
         ["--changes", "changes.yml", "--policy", "no.yml"],
     ],
 )
-def test_a_gate_that_is_not_told_what_to_judge_does_not_approve(
-    folder: Path, options: list[str]
-) -> None:
+def test_a_gate_without_a_change_does_not_approve(folder: Path, options: list[str]) -> None:
     (folder / "broken.yml").write_text("a: [")
     (folder / "changes.yml").write_text(json.dumps({"raw.orders": [FREE]}))
     assert downriver("gate", *options, cwd=folder).returncode == 2

@@ -69,7 +69,7 @@ def test_a_table_that_goes_breaks_a_job_whatever_its_columns(estate: Estate) -> 
     assert effect.severity is EffectSeverity.BREAKING
 
 
-def test_a_new_column_does_not_hurt_a_job_of_unknown_columns(estate: Estate) -> None:
+def test_a_new_column_does_not_break_a_job_with_unknown_columns(estate: Estate) -> None:
     estate.table("t", COLUMNS)
     estate.job("opaque", ["t"], ["o"])
     assert estate.lineage.impact([ColumnAdd(dataset="t", column="c")]).effects == []
@@ -127,7 +127,7 @@ def test_values_change_along_edges(estate: Estate) -> None:
         assert hurt(estate.lineage.impact([change])) == {"copy": "changes", "r": "changes"}
 
 
-def test_who_fills_a_table_that_gets_a_required_column_breaks(estate: Estate) -> None:
+def test_a_required_column_breaks_writers_of_the_table(estate: Estate) -> None:
     estate.table("t", COLUMNS)
     estate.job("fill", ["s"], ["t"], columns={"a": ["s.a"]})
     estate.job("opaque_fill", ["s2"], ["t"])
@@ -157,7 +157,7 @@ def test_a_quarterly_consumer_is_among_those_of_a_deprecation(estate: Estate) ->
     assert set(hurt(estate.lineage.impact([Deprecation(dataset="t")]))) == {"daily", "quarterly"}
 
 
-def test_only_what_a_job_said_last_of_its_columns_counts(estate: Estate) -> None:
+def test_only_the_last_column_lineage_of_a_job_counts(estate: Estate) -> None:
     estate.table("t", COLUMNS)
     estate.job("copy", ["t"], ["o"], columns={"x": ["t.a"]}, at="2026-01-01T00:00:00Z")
     estate.job("copy", ["t"], ["o"], columns={"x": ["t.b"]}, at="2026-02-01T00:00:00Z")

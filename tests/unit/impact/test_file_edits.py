@@ -80,13 +80,13 @@ def test_a_changed_constant_is_other_logic(repo: Estate) -> None:
     assert impact.changes == ["change the logic of stg.orders.code"]
 
 
-def test_a_dropped_column_breaks_who_reads_it(repo: Estate) -> None:
+def test_a_dropped_column_breaks_its_readers(repo: Estate) -> None:
     impact = edit(repo, BASE.replace("k.order_total, ", ""))
     assert impact.changes == ["drop stg.orders.order_total"]
     assert hurt(impact) == {"mart": "fails"}
 
 
-def test_a_renamed_column_is_told_from_a_drop_and_an_add(repo: Estate) -> None:
+def test_a_renamed_column_is_not_reported_as_a_drop_and_an_add(repo: Estate) -> None:
     impact = edit(repo, BASE.replace("k.order_total,", "k.order_total as total,"))
     assert impact.changes == ["rename stg.orders.order_total to total"]
     assert hurt(impact) == {"mart": "fails"}
@@ -109,7 +109,7 @@ def test_new_code_that_names_what_is_not_there_fails(repo: Estate) -> None:
     assert hurt(impact)["stg.orders"] == "fails"
 
 
-def test_a_deleted_file_takes_its_table_along(repo: Estate) -> None:
+def test_a_deleted_file_removes_its_table(repo: Estate) -> None:
     impact = edit(repo, None)
     assert impact.changes == ["drop stg.orders"]
     assert hurt(impact) == {"mart": "fails", "codes": "fails"}
@@ -193,5 +193,5 @@ def test_a_commit_that_does_not_exist_is_an_error(checkout: Path, base: str) -> 
 
 
 def test_a_folder_without_a_repository_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="not a git repository"):
+    with pytest.raises(InvalidRequestError, match="not in a Git repository"):
         list_changed_files(tmp_path, "main", None)

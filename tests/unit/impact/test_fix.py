@@ -95,7 +95,7 @@ def test_a_rename_is_followed_and_the_output_keeps_its_name(
     assert repo.read("m.sql") == f"create table o as {after}\n"
 
 
-def test_who_reads_behind_a_star_is_patched_where_the_name_stands(repo: Repository) -> None:
+def test_a_consumer_behind_a_star_is_patched_where_it_names_the_column(repo: Repository) -> None:
     repo.sql("one.sql", "create table one as select * from t\n")
     repo.sql("two.sql", "create table two as select id, a from one\n")
     fix = repo.fix(RENAME)
@@ -114,7 +114,7 @@ def test_two_consumers_in_a_row_need_one_patch(repo: Repository) -> None:
     assert fix.verified
 
 
-def test_a_template_is_patched_as_people_wrote_it(repo: Repository) -> None:
+def test_a_template_is_patched_in_its_source_form(repo: Repository) -> None:
     model = (
         "{{ config(materialized='table') }}\n\n"
         "select id, a\nfrom {{ source('raw', 't') }}\nwhere a > 0\n"
@@ -127,7 +127,7 @@ def test_a_template_is_patched_as_people_wrote_it(repo: Repository) -> None:
     assert repo.read("models/m.sql") == patched
 
 
-def test_a_where_clause_does_not_know_the_names_of_the_select_list(repo: Repository) -> None:
+def test_a_where_clause_cannot_use_names_of_the_select_list(repo: Repository) -> None:
     for dialect, where in (("postgres", "b > 0"), ("duckdb", "a > 0")):
         repo.sql("m.sql", "create table o as select a from t where a > 0\n", dialect=dialect)
         fix = repo.fix(RENAME)
@@ -135,7 +135,7 @@ def test_a_where_clause_does_not_know_the_names_of_the_select_list(repo: Reposit
         assert f"+create table o as select b as a from t where {where}" in fix.diff
 
 
-def test_a_template_that_repeats_a_name_is_left_to_people(repo: Repository) -> None:
+def test_a_template_that_repeats_a_name_is_a_manual_step(repo: Repository) -> None:
     model = "select id{% for x in [1, 2] %}, a + {{ x }} as c{{ x }}{% endfor %} from t\n"
     capture = "create table o as select id, a + 1 as c1, a + 2 as c2 from t"
     repo.sql("m.sql", model, capture=capture)
@@ -171,7 +171,7 @@ def test_an_empty_patch_is_an_error_with_its_reason(tmp_path: Path) -> None:
     assert "no patch: no consumer is affected" in done.stderr
 
 
-def test_using_is_left_to_people(repo: Repository) -> None:
+def test_a_rename_in_using_is_a_manual_step(repo: Repository) -> None:
     repo.estate.table("u", {"a": "int", "x": "int"})
     repo.sql("m.sql", "create table o as select x from t join u using (a)\n")
     fix = repo.fix(RENAME)
@@ -199,7 +199,7 @@ def test_a_drop_is_a_list_of_places_to_decide(repo: Repository) -> None:
     assert (place.reference.path, place.reference.line) == ("m.sql", 2)
 
 
-def test_a_file_that_is_not_here_is_said(repo: Repository) -> None:
+def test_a_missing_file_is_reported(repo: Repository) -> None:
     repo.estate.sql("m", "create table o as select a from t", path="elsewhere/m.sql")
     (place,) = repo.fix(RENAME).to_decide
     assert place.reason == "its file 'elsewhere/m.sql' was not found"
@@ -260,3 +260,15 @@ def test_the_command_prints_a_patch_that_applies(tmp_path: Path) -> None:
     assert "contract: drop" in done.stderr
     found = json.loads(downriver("fix", "t.a", "--rename-to", "b", "--json", cwd=tmp_path).stdout)
     assert found["verified"]
+
+
+@pytest.mark.parametrize("stg", ["create table stg as select id, a from t", "select id, a from t"])
+def test_the_query_that_makes_a_changed_table_is_not_patched_in_a_cycle(
+    repo: Repository, stg: str
+) -> None:
+    repo.write("stg.sql", stg)
+    repo.estate.sql("stg", "create table stg as select id, a from t", path="stg.sql")
+    repo.estate.job("copy", ["stg"], ["t"], columns={"*": ["stg.*"]})
+    repo.sql("reader.sql", "select sum(a) from stg")
+    fix = repo.fix(ColumnRename(dataset="stg", column="a", to="b"))
+    assert [patch.path for patch in fix.patches] == ["reader.sql"]

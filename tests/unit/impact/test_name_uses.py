@@ -70,7 +70,7 @@ def test_a_name_may_be_put_together_from_parts(path: str, text: str, found: bool
     assert NameUses(path, text).mentions(names, [list_parts(table)], frozenset()) is found
 
 
-def test_a_macro_is_told_from_the_others_in_its_file() -> None:
+def test_the_macros_of_a_file_are_split() -> None:
     text = "{% macro a() %}ref('x'){% endmacro %} {%- macro b(y) -%}{{ a() }}{%- endmacro -%}"
     bodies = split_macros(text)
     assert "'x'" in bodies["a"]

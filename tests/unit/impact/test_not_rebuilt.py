@@ -41,7 +41,9 @@ def test_each_names_the_model_that_fails(impact: Impact) -> None:
 
 
 @pytest.mark.parametrize("render", [render_text, render_markdown, render_github])
-def test_a_report_says_it_in_one_line(impact: Impact, render: object) -> None:
+def test_a_report_lists_consumers_that_are_not_rebuilt_in_one_line(
+    impact: Impact, render: object
+) -> None:
     assert callable(render)
     report = render(decide(impact))
     lines = [line for line in report.splitlines() if "not rebuilt until this is fixed" in line]
@@ -78,7 +80,7 @@ def test_a_model_that_runs_without_the_column_names_the_readers_that_fail(estate
         assert effect.reason == "no longer outputs amount, which breaks c"
 
 
-def test_an_ambiguous_edge_alone_breaks_nobody(estate: Estate) -> None:
+def test_an_ambiguous_edge_alone_breaks_no_consumer(estate: Estate) -> None:
     estate.table("raw", {"id": "integer", "amount": "integer"})
     for confidence in ("ambiguous", "exact"):
         fields = {

@@ -8,7 +8,7 @@ from bench.impact_oracle import list_models, run_trials, total
 
 
 @pytest.mark.slow
-def test_who_really_errs_is_who_was_said_to_fail() -> None:
+def test_exactly_the_predicted_models_fail() -> None:
     tallies, wrong, tried = run_trials(every=37)
     found = total(tallies)
     assert tried >= 20

@@ -68,7 +68,7 @@ def verdict(shop: Estate) -> Verdict:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_verdict_is_printed_as_it_was_looked_at(verdict: Verdict, name: str) -> None:
+def test_a_verdict_renders_as_in_the_golden_file(verdict: Verdict, name: str) -> None:
     printed = FORMATS[name](verdict)
     file = GOLDEN / name
     if os.environ.get("DOWNRIVER_UPDATE_GOLDEN") == "1":

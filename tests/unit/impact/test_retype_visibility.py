@@ -66,7 +66,7 @@ def outcome(estate: Estate, column: str, to: str, query: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("column", "to", "query"), HIDDEN)
-def test_a_type_change_that_nobody_can_see_is_not_reported(
+def test_a_type_change_without_visible_effect_is_not_reported(
     estate: Estate, column: str, to: str, query: str
 ) -> None:
     assert outcome(estate, column, to, query) == {}

@@ -47,7 +47,7 @@ def test_an_answer_that_leaves_out_a_break_is_not_complete(shop: Estate, lineage
     assert "left out by --select mart.names" in render_markdown(verdict).replace("\\", "")
 
 
-def test_an_answer_that_leaves_out_only_changes_says_how_many(
+def test_an_answer_counts_consumers_that_the_selector_leaves_out(
     shop: Estate, lineage: Lineage
 ) -> None:
     change = LogicChange(dataset="raw.orders", columns=["order_total"])

@@ -35,7 +35,7 @@ def test_a_query_that_names_a_renamed_column_fails(shop: Estate) -> None:
     assert reference.text == "order_total,"
 
 
-def test_who_reads_the_column_of_a_failed_query_loses_it_and_others_get_old_data(
+def test_readers_of_a_column_of_a_failed_query_lose_it_and_others_get_old_data(
     shop: Estate,
 ) -> None:
     found = hurt(shop.lineage.impact([rename()]))
@@ -43,7 +43,7 @@ def test_who_reads_the_column_of_a_failed_query_loses_it_and_others_get_old_data
     assert found["mart.ids"] == "not_rebuilt"
 
 
-def test_a_star_passes_a_rename_on_to_those_who_name_the_column(shop: Estate) -> None:
+def test_a_star_passes_a_rename_on_to_readers_that_name_the_column(shop: Estate) -> None:
     impact = shop.lineage.impact([rename()])
     sums = effect_on(impact, "mart.sums")
     assert (sums.outcome.value, sums.hops) == ("fails", 2)
@@ -53,7 +53,7 @@ def test_a_star_passes_a_rename_on_to_those_who_name_the_column(shop: Estate) ->
     assert star.reason == "no longer outputs order_total, which breaks mart.sums"
 
 
-def test_who_reads_the_table_but_not_the_column_is_counted_and_not_listed(shop: Estate) -> None:
+def test_readers_of_the_table_without_the_column_are_counted_and_not_listed(shop: Estate) -> None:
     impact = shop.lineage.impact([rename()])
     assert "mart.names" not in hurt(impact)
     assert impact.untouched == 1
@@ -77,7 +77,7 @@ def test_a_rename_can_make_a_name_ambiguous(shop: Estate) -> None:
     assert hurt(shop.lineage.impact([rename(to="name")]))["mart.names"] == "fails"
 
 
-def test_a_type_that_cannot_be_computed_with_breaks_who_computes(shop: Estate) -> None:
+def test_a_text_type_breaks_arithmetic(shop: Estate) -> None:
     impact = shop.lineage.impact(
         [TypeChange(dataset="raw.orders", column="order_total", to="varchar")]
     )
@@ -89,7 +89,7 @@ def test_a_type_that_cannot_be_computed_with_breaks_who_computes(shop: Estate) -
     }
 
 
-def test_a_wider_type_breaks_no_one(shop: Estate) -> None:
+def test_a_wider_type_breaks_no_consumer(shop: Estate) -> None:
     impact = shop.lineage.impact(
         [TypeChange(dataset="raw.orders", column="order_total", to="decimal(18,4)")]
     )
@@ -105,7 +105,7 @@ def test_the_same_type_in_other_words_is_no_change(shop: Estate) -> None:
     "change",
     [TableDrop(dataset="raw.customers"), TableRename(dataset="raw.customers", to="people")],
 )
-def test_a_table_that_goes_breaks_who_names_it(shop: Estate, change) -> None:
+def test_a_dropped_table_breaks_jobs_that_name_it(shop: Estate, change) -> None:
     impact = shop.lineage.impact([change])
     assert hurt(impact) == {"mart.names": "fails"}
     assert effect_on(impact, "mart.names").references[0].clause == "read"
@@ -123,7 +123,7 @@ def test_other_logic_changes_values_where_they_flow_and_rows_where_they_decide(
     assert effect_on(impact, "mart.names").reason == "may have other rows"
 
 
-def test_a_column_that_may_be_null_changes_who_reads_it(shop: Estate) -> None:
+def test_a_nullable_column_changes_its_readers(shop: Estate) -> None:
     change = NullabilityChange(dataset="raw.orders", column="order_total", nullable=True)
     assert hurt(shop.lineage.impact([change]))["mart.sums"] == "changes"
 
@@ -198,7 +198,7 @@ def test_dropping_a_column_does_to_a_query_what_it_does_in_a_database(
     assert hurt(impact) == ({} if outcome is None else {"result": outcome})
 
 
-def test_a_column_of_a_table_whose_schema_no_one_told_is_still_missed(estate: Estate) -> None:
+def test_a_dropped_column_breaks_a_reader_of_a_table_without_a_schema(estate: Estate) -> None:
     estate.sql("query", "create table result as select a, b from t")
     impact = estate.lineage.impact([ColumnDrop(dataset="t", column="a")])
     assert hurt(impact) == {"result": "fails"}
@@ -213,13 +213,13 @@ def test_columns_of_unknown_tables_pass_through_stars(estate: Estate) -> None:
     assert hurt(impact) == {"one": "changes", "two": "fails"}
 
 
-def test_what_did_not_resolve_before_is_not_held_against_a_change(estate: Estate) -> None:
+def test_names_that_did_not_resolve_before_are_not_caused_by_the_change(estate: Estate) -> None:
     estate.table("t", {"id": "int", "a": "int"})
     estate.sql("query", "create table result as select id, rowid_of_some_engine from t")
     assert hurt(estate.lineage.impact([ColumnDrop(dataset="t", column="a")])) == {}
 
 
-def test_data_that_goes_in_circles_comes_to_rest(estate: Estate) -> None:
+def test_a_change_in_a_cycle_reaches_a_fixed_point(estate: Estate) -> None:
     estate.table("a", {"id": "int", "x": "int"})
     estate.sql("there", "create table b as select * from a")
     estate.sql("back", "insert into a select * from b")
@@ -229,7 +229,7 @@ def test_data_that_goes_in_circles_comes_to_rest(estate: Estate) -> None:
     }
 
 
-def test_a_view_whose_query_fails_takes_its_readers_along(estate: Estate) -> None:
+def test_a_view_with_a_failing_query_breaks_its_readers(estate: Estate) -> None:
     estate.table("t", {"id": "int", "a": "int"})
     estate.sql("view", "create view v as select id, a from t")
     estate.sql("reader", "create table r as select id from v")
@@ -256,7 +256,7 @@ def test_a_required_column_breaks_writers_and_not_readers(estate: Estate) -> Non
     assert effect_on(impact, "r").outcome.value == "not_rebuilt"
 
 
-def test_an_optional_column_breaks_only_who_inserts_by_position(estate: Estate) -> None:
+def test_an_optional_column_breaks_only_inserts_by_position(estate: Estate) -> None:
     estate.table("t", {"id": "int", "a": "int"})
     estate.table("s", {"id": "int", "a": "int"})
     estate.sql("listed", "insert into t (id, a) select id, a from s")

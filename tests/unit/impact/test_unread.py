@@ -54,7 +54,21 @@ MAY_ALTER = {
         "migrations/7.sql": "create function f() returns int language plpython3u as "
         "$$ plpy.execute('alter table raw_orders drop column total') $$;"
     },
+    "rows of a table that is named at run time": {
+        "migrations/7.sql": "insert into identifier($name) select 1;"
+    },
+    "table that is emptied and named at run time": {
+        "migrations/7.sql": "truncate table identifier(:name);"
+    },
+    "table that is merged into and named at run time": {
+        "migrations/7.sql": "merge into identifier($name) t using s on t.id = s.id "
+        "when matched then delete;"
+    },
+    "table that is created and named at run time": {
+        "migrations/7.sql": "create or replace table identifier($name) as select 1 as id;"
+    },
     "included file": {"migrations/7.sql": "\\i other.sql\n"},
+    "included file after a statement": {"migrations/7.sql": "select 1 ;  \\i other.sql\n"},
     "result run as SQL": {
         "migrations/7.sql": "select 'alter table ' || t || ' drop column x' from tabs \\gexec"
     },
@@ -229,14 +243,16 @@ def test_what_may_alter_a_table_and_cannot_be_read_is_blocked(
 
 
 @pytest.mark.parametrize("files", OTHER.values(), ids=OTHER)
-def test_what_cannot_be_read_is_never_approved(folder: Path, files: dict[str, str | bytes]) -> None:
+def test_an_unread_file_is_never_approved(folder: Path, files: dict[str, str | bytes]) -> None:
     code, verdict = verdict_on(folder, files)
     assert (code, verdict["decision"], verdict["decided_by"]) == (3, "CAUTION", "unread_files")
     assert verdict["impact"]["complete"] is False
 
 
 @pytest.mark.parametrize("files", READ.values(), ids=READ)
-def test_what_is_read_is_judged_by_its_effects(folder: Path, files: dict[str, str | bytes]) -> None:
+def test_a_migration_that_was_read_is_decided_by_its_effects(
+    folder: Path, files: dict[str, str | bytes]
+) -> None:
     code, verdict = verdict_on(folder, files)
     assert (code, verdict["decision"]) == (1, "BLOCKED")
     affected = {effect["name"] for effect in verdict["impact"]["effects"]}
@@ -245,7 +261,9 @@ def test_what_is_read_is_judged_by_its_effects(folder: Path, files: dict[str, st
 
 
 @pytest.mark.parametrize("files", HARMLESS.values(), ids=HARMLESS)
-def test_what_is_read_and_harmless_is_approved(folder: Path, files: dict[str, str | bytes]) -> None:
+def test_a_harmless_migration_that_was_read_is_approved(
+    folder: Path, files: dict[str, str | bytes]
+) -> None:
     code, verdict = verdict_on(folder, files)
     assert (code, verdict["decision"], verdict["impact"]["complete"]) == (0, "APPROVED", True)
 

@@ -41,7 +41,7 @@ def test_deprecating_a_table_that_two_still_read_asks_for_caution(estate: Estate
     assert verdict.decided_by == "active_consumers"
 
 
-def test_what_breaks_no_one_is_approved(shop: Estate) -> None:
+def test_a_change_that_breaks_no_consumer_is_approved(shop: Estate) -> None:
     shop.table("raw.alone", {"a": "int"})
     verdict = decide(shop.lineage.impact([ColumnDrop(dataset="raw.alone", column="a")]))
     assert (verdict.decision, verdict.risk, verdict.affected) == (Decision.APPROVED, Risk.LOW, 0)
@@ -61,7 +61,7 @@ def test_a_change_to_a_certified_consumer_is_blocked(tag: str, shop: Estate) -> 
     assert (verdict.decision, verdict.decided_by) == (Decision.BLOCKED, "certified_consumers")
 
 
-def test_a_column_tagged_pii_is_looked_at_even_when_no_one_is_hurt(estate: Estate) -> None:
+def test_dropping_a_pii_column_without_consumers_is_a_caution(estate: Estate) -> None:
     estate.table("people", {"email": "varchar", "age": "int"}, column_tags={"email": "pii"})
     found = decide(estate.lineage.impact([ColumnDrop(dataset="people", column="email")]))
     assert (found.decision, found.decided_by) == (Decision.CAUTION, "protected_data")
@@ -113,7 +113,7 @@ def test_a_waiver_lets_a_finding_pass_until_it_expires(shop: Estate) -> None:
     assert decide(impact, policy, dt.date(2026, 7, 1)).decision is Decision.BLOCKED
 
 
-def test_a_change_whose_findings_are_all_waived_is_not_said_to_affect_nothing(
+def test_a_change_with_only_waived_findings_is_approved_with_that_reason(
     shop: Estate,
 ) -> None:
     impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="legacy")])
@@ -141,7 +141,7 @@ def test_a_waiver_that_is_used_goes_into_the_log(shop: Estate) -> None:
     assert shop.lineage.admin.verify().ok
 
 
-def test_owners_to_ask_are_those_of_the_hurt_and_those_the_policy_names(shop: Estate) -> None:
+def test_owners_to_ask_are_owners_of_broken_consumers_and_those_in_the_policy(shop: Estate) -> None:
     shop.table("mart.names", tags={"certified": "true"}, owners=["team:crm"])
     impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="legacy")])
     policy = parse_policy({"owners_to_ask": {"certified": ["data-council"]}})

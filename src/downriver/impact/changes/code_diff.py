@@ -38,9 +38,9 @@ _FIRST_ROWS = ("limit(", "head(", "first(", "take(", "dropDuplicates(", "drop_du
 
 
 class WriteDefinition(NamedTuple):
-    """How one job fills one dataset; `open`: it has other columns too."""
+    """How one job fills one dataset. An `open` dataset also has columns that are not listed."""
 
-    columns: dict[str, str]  # as they are written, by case-folded name
+    columns: dict[str, str]  # as spelled in the code, by case-folded name
     sources: dict[str, frozenset[tuple[str, ...]]]
     without: frozenset[str]
     open: bool
@@ -69,7 +69,7 @@ def write_definition(job: CodeJob, dataset: DatasetId) -> WriteDefinition:
         sources=_sources(edges),
         without=frozenset().union(*(one.without for one in written)),
         open=_is_open(written, edges),
-        steps=tuple(step for one in written for step in _meant(one)),
+        steps=tuple(step for one in written for step in _significant_steps(one)),
         query=normalize_query(job.sql) or job.sql,
     )
 
@@ -79,20 +79,23 @@ def _is_open(written: list[OutputShape], edges: list[CodeEdge]) -> bool:
     return stars or any(one.open for one in written)
 
 
-def _meant(written: OutputShape) -> Iterable[DerivationStep]:
-    """Return the steps but those of sorting, unless the order decides which rows remain."""
+def _significant_steps(written: OutputShape) -> Iterable[DerivationStep]:
+    """Return the steps without sorting.
+
+    Sorting is kept where the order decides which rows remain.
+    """
     cut = any(step.text.startswith(_FIRST_ROWS) for step in written.steps)
     return (step for step in written.steps if cut or not step.text.startswith(_ORDERING))
 
 
 def _sources(edges: Iterable[CodeEdge]) -> dict[str, frozenset[tuple[str, ...]]]:
-    found: dict[str, set[tuple[str, ...]]] = {}
+    sources: dict[str, set[tuple[str, ...]]] = {}
     for edge in edges:
         if edge.subtype == "SORT":
-            continue  # the steps cover it where the order matters
+            continue  # where the order matters, the steps contain it
         origin = (str(edge.source), edge.source_field.casefold(), edge.subtype, edge.expression)
-        found.setdefault(edge.target_field.casefold(), set()).add(origin)
-    return {name: frozenset(made) for name, made in found.items()}
+        sources.setdefault(edge.target_field.casefold(), set()).add(origin)
+    return {name: frozenset(made) for name, made in sources.items()}
 
 
 def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> DatasetDifference:
@@ -104,14 +107,14 @@ def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> Dataset
     new = [name for name in head.columns if name not in base.columns]
     renamed = {}
     for name in list(gone):
-        heir = _heir(name, new, base, head)
+        heir = _find_renamed_column(name, new, base, head)
         if heir:
             renamed[name] = head.columns[heir]
             gone.remove(name)
             new.remove(heir)
     kept = [name for name in base.columns if name in head.columns]
     changed = {n for n in kept if base.sources.get(n) != head.sources.get(n)}
-    recomputed, rows = _changed_by_steps(base.steps, head.steps)
+    recomputed, rows = _compare_steps(base.steps, head.steps)
     others = base.sources.get(EVERY_FIELD) != head.sources.get(EVERY_FIELD)
     rows = rows or (others and not (gone or renamed)) or _is_other_query(base, head)
     changed |= {name for name in recomputed if name in kept or (base.open and name not in renamed)}
@@ -125,7 +128,9 @@ def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> Dataset
     )
 
 
-def _heir(name: str, new: list[str], base: WriteDefinition, head: WriteDefinition) -> str:
+def _find_renamed_column(
+    name: str, new: list[str], base: WriteDefinition, head: WriteDefinition
+) -> str:
     """Return the new column that has the same sources as a dropped column."""
     made = base.sources.get(name)
     heirs = [other for other in new if made and head.sources.get(other) == made]
@@ -136,18 +141,18 @@ def _is_other_query(base: WriteDefinition, head: WriteDefinition) -> bool:
     return base.query != head.query and not (base.steps or head.steps)
 
 
-def _changed_by_steps(
+def _compare_steps(
     base: tuple[DerivationStep, ...], head: tuple[DerivationStep, ...]
 ) -> tuple[set[str], bool]:
-    """Return the columns that are made in another way, and whether the rows are."""
+    """Return the columns that are computed differently, and whether the rows differ."""
     differing = Counter(base)
     differing.subtract(Counter(head))
     steps = [step for step, number in differing.items() if number]
     if not steps and base != head and _sets_twice(head):
-        steps = list(head)  # the same steps in an order that matters
+        steps = list(head)  # the same steps in another order, and the order matters
     columns = {name.casefold() for step in steps for name in step.columns}
     rows = any(not step.columns for step in steps)
-    return _followed(columns, rows, head)
+    return _follow_columns(columns, rows, head)
 
 
 def _sets_twice(steps: tuple[DerivationStep, ...]) -> bool:
@@ -155,17 +160,17 @@ def _sets_twice(steps: tuple[DerivationStep, ...]) -> bool:
     return any(number > 1 for number in made.values())
 
 
-def _followed(
+def _follow_columns(
     columns: set[str], rows: bool, steps: tuple[DerivationStep, ...]
 ) -> tuple[set[str], bool]:
     """Follow changed columns through later steps."""
-    found = set(columns)
+    reached = set(columns)
     for step in steps:
         text = step.text.casefold()
-        if any(f"'{name}'" in text for name in found):
-            found |= {name.casefold() for name in step.columns}
+        if any(f"'{name}'" in text for name in reached):
+            reached |= {name.casefold() for name in step.columns}
             rows = rows or not step.columns
-    return found, rows
+    return reached, rows
 
 
 def is_same_work(base: CodeJob, head: CodeJob) -> bool:
@@ -185,7 +190,7 @@ def _named(job: CodeJob) -> set[tuple[DatasetId, str, bool]]:
 
 def declared_columns(job: CodeJob) -> Mapping[DatasetId, list[str]]:
     """Return the columns that a property file lists, by dataset."""
-    found: dict[DatasetId, list[str]] = {}
+    columns: dict[DatasetId, list[str]] = {}
     for reference in job.references:
-        found.setdefault(reference.dataset, []).append(reference.field)
-    return found
+        columns.setdefault(reference.dataset, []).append(reference.field)
+    return columns

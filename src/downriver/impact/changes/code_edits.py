@@ -45,7 +45,7 @@ def is_same_file(one: str, other: str) -> bool:
     return longer[len(longer) - len(shorter) :] == shorter
 
 
-_PROPERTIES = ("PROPERTIES", "TEST")  # what dbt's property files are read into
+_PROPERTIES = ("PROPERTIES", "TEST")  # the job kind of dbt's property files
 
 
 class QueryEdit(NamedTuple):
@@ -67,7 +67,7 @@ class CodeEdits(NamedTuple):
 
 def compare_code(base: ScanResult, head: ScanResult, catalog: SimulationCatalog) -> CodeEdits:
     """Compare what the scanner read in the edited files of two commits."""
-    comparing = _Comparing(base, head, catalog)
+    comparing = _JobComparison(base, head, catalog)
     for job in base.jobs:
         comparing.compare(job)
     comparing.note_unread()
@@ -75,7 +75,7 @@ def compare_code(base: ScanResult, head: ScanResult, catalog: SimulationCatalog)
 
 
 def list_edited_jobs(base: ScanResult, head: ScanResult) -> list[CodeJob]:
-    """Return the jobs of either commit that do not do the same in both."""
+    """Return the jobs that differ between the two commits."""
     sides = [{job.id: job for job in side.jobs} for side in (base, head)]
     return [
         job
@@ -85,7 +85,7 @@ def list_edited_jobs(base: ScanResult, head: ScanResult) -> list[CodeJob]:
     ]
 
 
-class _Comparing:
+class _JobComparison:
     def __init__(self, base: ScanResult, head: ScanResult, catalog: SimulationCatalog) -> None:
         self._base = base
         self._head = head
@@ -97,7 +97,7 @@ class _Comparing:
 
     def compare(self, job: CodeJob) -> None:
         """Find the changes of one job and of the datasets that it writes."""
-        now = self._now.get(job.id) or self._heir(job)
+        now = self._now.get(job.id) or self._find_moved_job(job)
         process = find_job(job, self._catalog)
         if now is not None and is_same_work(job, now):
             return
@@ -113,7 +113,7 @@ class _Comparing:
             detail = "no job in the catalog has this code"
             self._unread(job.path, 0, UnreadReason.UNKNOWN_JOB, detail)
 
-    def _heir(self, job: CodeJob) -> CodeJob | None:
+    def _find_moved_job(self, job: CodeJob) -> CodeJob | None:
         """Return the new job with the outputs of a removed one: the job was moved."""
         heirs = [
             other
@@ -123,7 +123,7 @@ class _Comparing:
         return heirs[0] if len(heirs) == 1 else None
 
     def _is_query(self, job: CodeJob, now: CodeJob | None, process: Job) -> bool:
-        """A job that only runs a query is compared as SQL is."""
+        """Return whether a job only runs a query, which is compared as SQL."""
         if now is None or process.script is None or not (job.sql and now.sql):
             return False
         dialect = process.script.named_dialect
@@ -131,7 +131,7 @@ class _Comparing:
         self.found.queries.append(QueryEdit(process._replace(path=now.path), *scripts))
         return True
 
-    # What it fills
+    # Outputs
 
     def _compare_output(self, job: CodeJob, now: CodeJob | None, dataset: DatasetId) -> None:
         node = self._catalog.find_dataset(dataset)
@@ -146,6 +146,8 @@ class _Comparing:
             self._propose(node, self._as_changes(name, node, difference))
         elif any(key not in self._edited for key in self._catalog.writers(node)):
             self._propose(node, [LogicChange(dataset=name)])
+        elif now is not None and not _parts(now) <= _parts(job):
+            self._propose(node, [LogicChange(dataset=name)])  # a new unknown part may write it
         else:
             self._propose(node, [TableDrop(dataset=name)])
 
@@ -156,30 +158,32 @@ class _Comparing:
     def _propose(self, node: int, changes: Iterable[Change]) -> None:
         self.found.changes.extend(ResolvedChange(change, node) for change in changes)
 
-    def _as_changes(self, name: str, node: int, found: DatasetDifference) -> Iterator[Change]:
+    def _as_changes(
+        self, name: str, node: int, dataset_difference: DatasetDifference
+    ) -> Iterator[Change]:
         """Yield the changes of columns that consumers can use."""
         known = {column.casefold() for column in self._catalog.known_columns(node)}
 
         def is_known(column: str) -> bool:
             return not known or column.casefold() in known
 
-        for column, to in found.renamed.items():
+        for column, to in dataset_difference.renamed.items():
             if is_known(column) and to.casefold() not in known:
                 yield ColumnRename(dataset=name, column=column, to=to)
             elif is_known(column):
                 yield ColumnDrop(dataset=name, column=column)
-        for column in filter(is_known, found.lost):
+        for column in filter(is_known, dataset_difference.lost):
             yield ColumnDrop(dataset=name, column=column)
-        for column in found.added:
+        for column in dataset_difference.added:
             if column.casefold() not in known:
                 yield ColumnAdd(dataset=name, column=column)
-        if found.rows:
+        if dataset_difference.rows:
             yield LogicChange(dataset=name)
-        elif changed := list(filter(is_known, found.changed)):
+        elif changed := list(filter(is_known, dataset_difference.changed)):
             yield LogicChange(dataset=name, columns=changed)
 
     def _compare_declared(self, job: CodeJob, now: CodeJob) -> None:
-        """The columns that a property file lists for a table without a writer are its schema."""
+        """Compare listed columns: they are the schema of a table without a writer."""
         after = declared_columns(now)
         for dataset, columns in declared_columns(job).items():
             node = self._catalog.find_dataset(dataset)
@@ -208,11 +212,11 @@ class _Comparing:
         )
 
     def _nodes(self, datasets: Iterable[DatasetId]) -> tuple[int, ...]:
-        found = (self._catalog.find_dataset(dataset) for dataset in datasets)
-        return tuple(dict.fromkeys(node for node in found if node is not None))
+        numbers = (self._catalog.find_dataset(dataset) for dataset in datasets)
+        return tuple(dict.fromkeys(node for node in numbers if node is not None))
 
     def _derives(self, job: CodeJob) -> dict[int, list[JobColumnEdge]]:
-        found: dict[int, list[JobColumnEdge]] = {}
+        job_column_edges: dict[int, list[JobColumnEdge]] = {}
         for edge in job.edges:
             source = self._catalog.find_dataset(edge.source)
             target = self._catalog.find_dataset(edge.target)
@@ -224,10 +228,10 @@ class _Comparing:
                     direct=edge.type == "DIRECT",
                     certain=edge.confidence != "ambiguous",
                 )
-                found.setdefault(source, []).append(made)
-        return found
+                job_column_edges.setdefault(source, []).append(made)
+        return job_column_edges
 
-    # What is not known
+    # Unknown parts
 
     def note_unread(self) -> None:
         """Report the unread parts of either commit, and new code with run-time values."""
@@ -245,6 +249,11 @@ class _Comparing:
     def _unread(self, path: str, line: int, reason: UnreadReason, detail: str) -> None:
         unread = Unread(path=path, line=line, reason=reason, detail=detail)
         self.found.unread.append(unread)
+
+
+def _parts(job: CodeJob) -> set[tuple[str, str]]:
+    """Return the unknown parts of a job by kind and message."""
+    return {(spot.kind, spot.message) for spot in job.spots}
 
 
 def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
@@ -271,15 +280,15 @@ def _code_of(job: CodeJob) -> CodeFacet:
         line=job.line,
         references=[
             CodeReference(
-                namespace=found.dataset.namespace,
-                name=found.dataset.name,
-                field=found.field,
-                line=found.line,
-                clause=found.clause,
-                conditional=found.conditional,
-                text=found.text,
+                namespace=reference.dataset.namespace,
+                name=reference.dataset.name,
+                field=reference.field,
+                line=reference.line,
+                clause=reference.clause,
+                conditional=reference.conditional,
+                text=reference.text,
             )
-            for found in job.references
+            for reference in job.references
         ],
         raw=job.raw or "",
     )

@@ -1,4 +1,4 @@
-"""The code of one commit: its dbt projects, who uses an edited file, and who reads a table."""
+"""The code of one commit: its dbt projects, the users of a file, and the readers of a table."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from downriver.capture.scan import (
     scan_repository,
 )
 from downriver.capture.scan.python.source_files import PythonFile
+from downriver.capture.scan.sqlmesh import is_sqlmesh
 from downriver.impact.changes.dbt.settings import list_edited_sources, list_edited_variables
 from downriver.impact.changes.name_uses import (
     CarriedNames,
@@ -64,9 +65,9 @@ _WRITTEN = re.compile(
 
 
 def check_language(path: str, text: str) -> list[Unread]:
-    """Return that a file may use tables, if its language is not read.
+    """Return a blind spot if a file may use tables and its language is not read.
 
-    Migrations in such a file are found by their words.
+    Migrations in such a file are found by keywords.
     """
     unread = find_unread_language(path, text)
     return [replace(unread, reason=UnreadReason.DYNAMIC_CODE)] if unread is not None else []
@@ -110,20 +111,20 @@ class CommitCode:
         return self._texts[path]
 
     def scan(self, paths: Iterable[str]) -> ScanResult:
-        """Read some files; those of them that are not there are left out."""
+        """Read some files. Missing files are left out."""
         wanted = sorted(self._known.intersection(paths))
         other = [path for path in wanted if path.lower().endswith(OTHER_LANGUAGES)]
         only = [path for path in wanted if path not in other]
         result = ScanResult(files=0)
         if only:
             result = scan_repository(self._repository, self._names, only=only)
-            result.unread = [self._weakened(unread) for unread in result.unread]
+            result.unread = [self._weaken(unread) for unread in result.unread]
         for path in other:
             result.unread += check_language(path, self.text(path))
         return result
 
-    def _weakened(self, unread: Unread) -> Unread:
-        """Return that unparsable Python alters no table, if it contains no word about data."""
+    def _weaken(self, unread: Unread) -> Unread:
+        """Weaken the fault of unparsable Python that contains no word about data."""
         is_python = unread.reason is UnreadReason.PYTHON_SYNTAX and unread.path.endswith(".py")
         if is_python and not PythonFile(unread.path, self.text(unread.path)).concerns_data:
             return replace(unread, reason=UnreadReason.DYNAMIC_CODE)
@@ -143,7 +144,7 @@ class CommitCode:
         return pair.is_type(".sql") and "{" in text and bool(list_calls(text) & self.macro_names)
 
     def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
-        """Yield the files that use edited ones: they may mean something else now."""
+        """Yield the files that use edited files: their meaning may have changed."""
         modules = {PurePosixPath(p.path).stem for p in pairs if p.path.endswith(".py")}
         macros = self._edited_macros(pairs)
         names = self._edited_names(pairs)
@@ -184,7 +185,7 @@ class CommitCode:
 
     def outputs(self, path: str) -> set[str]:
         """Return the short names of the tables that a file fills, case-folded."""
-        if self._kind(path) in _STORED and path.endswith(".sql"):
+        if self._kind(path) in _STORED and path.endswith((".sql", ".yml", ".yaml")):
             return {name.casefold() for name in self._model_names(path)}
         if path in self.macro_files or not path.endswith((*_SQL, *_PYTHON)):
             return set()
@@ -194,10 +195,22 @@ class CommitCode:
         return self._filled[path]
 
     def _model_names(self, path: str) -> set[str]:
-        """Return the name of a dbt model in `ref`, and the short name of its table."""
+        """Return the names of a file's dbt models in `ref`, and the short names of their tables."""
         project = project_of(path, self.projects)
-        model = None if project is None else project.model_at(path, self.text(path))
-        return set() if model is None else {model.name, short_name(model.table)}
+        models = project.models_in(path) if project is not None else ()
+        return {name for model in models for name in (model.name, short_name(model.table))}
+
+    def job_names(self, path: str) -> set[str]:
+        """Return the short names of the jobs of a file's dbt models."""
+        project = project_of(path, self.projects)
+        models = project.models_in(path) if project is not None else ()
+        return {short_name(model.job) for model in models}
+
+    def is_read_whole(self, path: str) -> bool:
+        """Return whether a SQL file has jobs of its own format, which the scanner has to read."""
+        return path.endswith(".sql") and (
+            self._kind(path) == "snapshot" or is_sqlmesh(self.text(path))
+        )
 
     def downstream(self, tables: Iterable[str], paths: Iterable[str]) -> set[str]:
         """Return the files that may read these tables or what these files fill, at any distance.
@@ -216,7 +229,7 @@ class CommitCode:
             for path in self.files:
                 if path in found and path not in self.macro_files:
                     continue
-                carried = self._carried_by(path, new, parts)
+                carried = self._names_passed_on(path, new, parts)
                 if carried is not None:
                     found.add(path)
                     wanted |= carried
@@ -237,7 +250,7 @@ class CommitCode:
                 found.setdefault(name.casefold(), set()).update(words)
         return found
 
-    def _carried_by(
+    def _names_passed_on(
         self, path: str, names: CarriedNames, parts: list[frozenset[str]]
     ) -> CarriedNames | None:
         """Return the names under which other files use what this file reads; None: it does not."""
@@ -318,7 +331,7 @@ class CommitCode:
             origin
             for path, text in edited
             for name in NameUses(path, text).tables
-            for origin in self._written.get(name, ())
+            for origin in self._files_by_table.get(name, ())
         }
         todo = [path for path in {*paths, *found} if path in self._known]
         read = set(todo)
@@ -334,17 +347,25 @@ class CommitCode:
         text = self.text(path)
         names = {name.casefold() for name in list_refs(text)}
         if self._kind(path) is None and path.endswith((*_SQL, *_PYTHON)):
-            names |= self._uses_of(path).tables & self._written.keys()
-        return {origin for name in names for origin in self._written.get(name, ())} - {path}
+            names |= self._uses_of(path).tables & self._files_by_table.keys()
+        return {origin for name in names for origin in self._files_by_table.get(name, ())} - {path}
 
     @cached_property
-    def _written(self) -> dict[str, list[str]]:
+    def table_names(self) -> frozenset[str]:
+        """The case-folded short names of the tables that dbt projects name or SQL files fill."""
+        relations = (name for project in self.projects for name in project.names.values())
+        return frozenset(self._files_by_table) | {short_name(name).casefold() for name in relations}
+
+    @cached_property
+    def _files_by_table(self) -> dict[str, list[str]]:
         """The files that seem to fill a table, by its case-folded short name."""
         found: dict[str, list[str]] = {}
         for path in self.files:
-            if not path.endswith(_SQL):
+            if path.endswith((".yml", ".yaml")):
+                names = self._model_names(path)
+            elif not path.endswith(_SQL):
                 continue
-            if path.endswith(".sqlx"):
+            elif path.endswith(".sqlx"):
                 names = {PurePosixPath(path).stem}
             elif self._kind(path) in _STORED:
                 names = self._model_names(path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.capture.code import SourceRevision, find_revision
 from downriver.capture.scan import LANGUAGE_SUFFIXES, SUFFIXES
 from downriver.errors import InvalidRequestError
+from downriver.impact.changes.data_files import find_data_files, unread_data
 from downriver.impact.changes.dbt.build_output import (
     DBT_PROJECT,
     copy_packages,
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
     from downriver.model.verdicts import StoredCommit
 
-READ = tuple(SUFFIXES)  # the files whose meaning can be compared
+READ = tuple(SUFFIXES)  # files that are compared
 _SEED = ".csv"
-# What a copy of a commit has: also code in languages that are not read, which may use a table.
+# Files in the copy of a commit. Code in languages that are not read may still use a table.
 _COPIED = (*READ, *LANGUAGE_SUFFIXES, _SEED, "dataform.json")
 _LARGEST = 2 * 2**20  # characters of code that is compared
 _SYMLINK, _SUBMODULE, _ABSENT = "120000", "160000", "000000"
@@ -102,16 +103,18 @@ def list_changed_files(folder: Path, base: str, head: str | None) -> ChangedFile
         entries += _untracked(root)
     builds = _build_folders(root, commits)
     seeds = _seed_folders(root, commits)
-    entries = [e for e in entries if _is_code(e, seeds) and not is_in_folders(e.path, builds)]
+    entries = [entry for entry in entries if not is_in_folders(entry.path, builds)]
+    data = find_data_files(root, commits[0], (e.path for e in entries if not _is_code(e, seeds)))
+    found = ChangedFiles([], [unread_data(path) for path in data if not path.endswith(_SEED)])
+    entries = [e for e in entries if _is_code(e, seeds) or (e.path in data and _is_seed(e.path))]
     texts = _read_blobs(folder, {blob for entry in entries for blob in entry.blobs})
-    found = ChangedFiles([], [])
     for entry in sorted(entries):
         _add_entry(entry, texts, None if head else root, found)
     return found._replace(pairs=_with_moved_seeds(found.pairs))
 
 
 def _with_moved_seeds(pairs: list[FilePair]) -> list[FilePair]:
-    """Make one pair of a seed that is in another folder now: its table has the file's name."""
+    """Make one pair of a seed that was moved to another folder: its table has the file's name."""
     seeds = [pair for pair in pairs if pair.is_type(_SEED)]
     removed = {PurePosixPath(p.path).name: p for p in seeds if p.head is None}
     added = {PurePosixPath(p.path).name: p for p in seeds if p.base is None}
@@ -189,7 +192,7 @@ _NO_TEXT = {_SYMLINK: UnreadReason.SYMLINK, _SUBMODULE: UnreadReason.SUBMODULE}
 
 
 class DecodedText(NamedTuple):
-    """The text of a file; `bad_line` is the first line with bytes that are no text, else 0."""
+    """The text of a file. `bad_line` is the first line that does not decode, or 0."""
 
     text: str
     bad_line: int
@@ -250,6 +253,7 @@ class Commit(NamedTuple):
 
 def list_commits(folder: Path, last: int, paths: Sequence[str] = ()) -> list[Commit]:
     """Return the newest commits that edit code, without merges, the newest first."""
+    find_root(folder)  # raises an error if the folder is in no repository
     chosen = paths or [f"*{ending}" for ending in (*READ, _SEED)]
     listed = _git(
         folder, "log", "--no-merges", "--min-parents=1", f"--max-count={last}",
@@ -259,7 +263,7 @@ def list_commits(folder: Path, last: int, paths: Sequence[str] = ()) -> list[Com
 
 
 def find_author(folder: Path) -> str:
-    """Return who works in a folder: Git's user, else the user of the system."""
+    """Return the author of work in a folder: Git's user, else the user of the system."""
     try:
         return _git(folder, "config", "user.email").strip()
     except InvalidRequestError:
@@ -268,7 +272,16 @@ def find_author(folder: Path) -> str:
 
 def find_root(folder: Path) -> Path:
     """Return the top folder of the Git repository that a folder is in."""
-    return folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+    folder = folder.absolute()
+    if not folder.is_dir():
+        raise InvalidRequestError("--repo", f"{folder}: no such folder")
+    try:
+        return folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+    except InvalidRequestError as exc:
+        if any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+            raise
+        reason = f"{folder} is not in a Git repository; name one with --repo"
+        raise InvalidRequestError("--repo", reason) from exc
 
 
 def _files_of(root: Path, commit: str) -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.code.dbt_build import strip_config_calls
@@ -12,12 +13,16 @@ from downriver.impact.changes.commits import FilePair
 from downriver.impact.changes.dbt.files import compare_dbt_files
 from downriver.impact.changes.dbt.names import find_broken_references
 from downriver.impact.changes.dbt.settings import NO_SETTINGS, compare_settings
+from downriver.impact.changes.edited_spots import find_edited_spots
 from downriver.impact.changes.opaque_edits import find_opaque_edits
+from downriver.impact.changes.schema_files import find_schema_edits
+from downriver.impact.changes.sqlmesh_headers import find_edited_headers
 from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from downriver.capture.code import CodeJob
     from downriver.impact.changes.commit_code import CommitCode
     from downriver.impact.changes.dbt.names import BrokenReference
     from downriver.impact.changes.dbt.settings import SettingEdits
@@ -36,10 +41,11 @@ class EditedCode(NamedTuple):
     broken: Sequence[BrokenReference] = ()
     definitions: Sequence[DatasetId] = ()
     options_only: frozenset[str] = frozenset()  # models with an edit only in the `config` call
+    job_names: Mapping[str, set[str]] = MappingProxyType({})  # of dbt models, by path
 
     @property
     def paths(self) -> set[str]:
-        """The unedited files that mean something else by edited settings or removed names."""
+        """The unedited files whose meaning edited settings or removed names change."""
         return self.settings.paths | {broken.path for broken in self.broken}
 
 
@@ -56,7 +62,7 @@ def list_edited(pairs: Sequence[FilePair]) -> list[FilePair]:
 
 
 def read_edited_files(pairs: Sequence[FilePair], names: ScanCatalog) -> EditedCode:
-    """Read edited files without those around them."""
+    """Read edited files on their own, without the other files of their commits."""
     base, head = ScanResult(files=0), ScanResult(files=0)
     for pair in pairs:
         if pair.is_type(*SCANNED):
@@ -84,26 +90,35 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
     used = list_used(pairs, sides)
     scanned = {pair.path for pair in pairs if pair.is_type(*SCANNED)}
     scanned |= {path for path in used if path.endswith(SCANNED)}
+    edited = {pair.path for pair in pairs}
+    scanned |= {p for side in sides for p in {*used, *edited} if side.is_read_whole(p)}
     rendered = [pair for side in sides for pair in pairs if side.uses_macros(pair)]
     paths = {pair.path for pair in rendered} | {path for path in used if path.endswith(".sql")}
     options_only = frozenset(pair.path for pair in _queries(pairs) if has_same_query(pair))
-    paths -= options_only
-    queries = [pair for pair in _queries(pairs) if pair.path not in {*paths, *options_only}]
+    paths -= options_only | scanned
+    queries = [
+        pair for pair in _queries(pairs) if pair.path not in {*paths, *options_only, *scanned}
+    ]
     rendered_models = _render(paths, sides)
     queries += rendered_models.pairs
     macros = {path for side in sides for path in side.macro_files}
     settings = compare_settings(pairs, base, head)
     files = compare_dbt_files(pairs, base, head)
     opaque = find_opaque_edits(pairs, sides)
+    before, after = base.scan(scanned), head.scan(scanned)
     return EditedCode(
         [pair for pair in queries if pair.path not in macros],
         [pair for pair in pairs if pair.path in macros],
-        base.scan(scanned),
-        head.scan(scanned),
+        before,
+        after,
         [
-            *_left_out(pairs, head),
+            *_excluded_code(pairs, head),
+            *find_edited_spots(pairs, before, after),
+            *find_edited_headers(pairs),
+            *find_schema_edits(pairs, base),
             *opaque,
             *(unread for unread in rendered_models.unread if unread.path in used),
+            *rendered_models.hooks,
             *settings.unread,
             *files.unread,
         ],
@@ -111,6 +126,10 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
         find_broken_references(pairs, base, head),
         files.definitions,
         options_only,
+        {
+            path: head.job_names(path) | base.job_names(path)
+            for path in {*edited, *used, *settings.paths}
+        },
     )
 
 
@@ -124,7 +143,7 @@ def has_same_query(pair: FilePair) -> bool:
     return is_same_layout(*(strip_config_calls(text) for text in (pair.base, pair.head)))
 
 
-def _left_out(pairs: Sequence[FilePair], head: CommitCode) -> Iterator[Unread]:
+def _excluded_code(pairs: Sequence[FilePair], head: CommitCode) -> Iterator[Unread]:
     """Yield edited code in folders that a scan leaves out, such as build/ or ignored ones."""
     for pair in pairs:
         if pair.head is not None and pair.is_type(".py", ".ipynb") and not head.has(pair.path):
@@ -137,19 +156,25 @@ def _queries(pairs: Sequence[FilePair]) -> list[FilePair]:
 
 
 class _RenderedModels(NamedTuple):
-    """Models whose rendered SQL differs, and models with an unknown part that may differ."""
+    """Models whose rendered SQL differs, models with an unknown part, and hooks that differ."""
 
     pairs: list[FilePair]
     unread: list[Unread]
+    hooks: list[Unread]
 
 
 def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
     """Compare models as they are with the macros and variables of their own commit."""
-    jobs = [{job.path: job for job in side.scan(paths).jobs} for side in sides]
-    found = _RenderedModels([], [])
+    jobs = [_jobs_by_path(side.scan(paths)) for side in sides]
+    found = _RenderedModels([], [], [])
     for path in sorted(paths):
-        before, after = (side.get(path) for side in jobs)
+        both = [side.get(path, []) for side in jobs]
+        before, after = (next(iter(found_jobs), None) for found_jobs in both)
         texts = [None if job is None else job.sql for job in (before, after)]
+        if [job.sql for job in both[0][1:]] != [job.sql for job in both[1][1:]]:
+            detail = "code that it uses is edited, and changes a hook"
+            reason = UnreadReason.DYNAMIC_CODE
+            found.hooks.append(Unread(path=path, line=1, reason=reason, detail=detail))
         if texts[0] != texts[1]:
             found.pairs.append(FilePair(path, *texts))
         spot = next((s for s in (after.spots if after else ()) if s.kind == "template"), None)
@@ -157,4 +182,12 @@ def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
             detail = f"it uses edited code, and a part of it could not be rendered: {spot.message}"
             reason = UnreadReason.DYNAMIC_CODE
             found.unread.append(Unread(path=path, line=spot.line, reason=reason, detail=detail))
+    return found
+
+
+def _jobs_by_path(result: ScanResult) -> dict[str, list[CodeJob]]:
+    """Return the jobs of each file: a model, and then its hooks that read what it writes."""
+    found: dict[str, list[CodeJob]] = {}
+    for job in result.jobs:
+        found.setdefault(job.path, []).append(job)
     return found

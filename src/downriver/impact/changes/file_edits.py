@@ -17,6 +17,7 @@ from downriver.impact.changes.code_edits import (
     is_same_file,
     list_edited_jobs,
 )
+from downriver.impact.changes.data_files import unread_data
 from downriver.impact.changes.migrations.ddl import DdlReading, read_ddl
 from downriver.impact.changes.migrations.ddl_effect import mentions_ddl
 from downriver.impact.changes.migrations.migration_code import read_other, read_python
@@ -92,7 +93,7 @@ class ScriptEdit(NamedTuple):
     process: Job
     base: JobScript
     head: JobScript
-    build: BuildFacet | None = None  # at head, where it is known
+    build: BuildFacet | None = None  # at head, if it is known
     is_indirect: bool = False  # its own file is not edited, but a macro or setting it uses
 
     def reading(self, catalog: SimulationCatalog) -> BoundScript:
@@ -119,11 +120,11 @@ class FileEdits(NamedTuple):
 
     @classmethod
     def empty(cls, unread: Iterable[Unread] = ()) -> FileEdits:
-        """Return edits to be added to."""
+        """Return edits without content."""
         return cls({}, [], [], list(unread), [], {}, {}, [])
 
     def take_ddl(self, ddl: DdlReading) -> None:
-        """Add what a file alters, and the tables that it defines."""
+        """Add the changes that a file makes, and the tables that it defines."""
         self.changes.extend(ddl.changes)
         self.replaced.extend(ddl.replaced)
         self.definitions.append(ddl.definitions)
@@ -132,32 +133,32 @@ class FileEdits(NamedTuple):
 def find_edits(
     pairs: Iterable[FilePair], catalog: SimulationCatalog, code: EditedCode
 ) -> FileEdits:
-    """Match files with the jobs whose code they are. A new job has no consumers yet.
+    """Match files with the jobs that they define. A new job has no consumers yet.
 
     SQL is compared query by query; `code` is what the scanner read in all other code.
     """
     found = FileEdits.empty(code.unread)
     pairs = list(pairs)
     edited = {pair.path for pair in pairs}
-    for pair, old_path in _with_moves(code.queries):
-        process = next(_jobs(old_path, catalog), None)
+    for pair, old_path in _join_moved_files(code.queries):
+        process = next(_jobs(old_path, catalog, code), None)
         if process is not None:
-            _take(pair, process, found, is_indirect=pair.path not in edited)
+            _add_job_edit(pair, process, found, is_indirect=pair.path not in edited)
         else:
-            _take_unknown(pair, found)
+            _add_migration(pair, found)
     for pair in pairs:
         _take_other(pair, code, catalog, found)
     found.changes.extend(compare_definitions(found.definitions))
-    _take_code(compare_code(code.base, code.head, catalog), found)
-    _take_settings(code, catalog, found)
+    _add_code_edits(compare_code(code.base, code.head, catalog), found)
+    _add_settings(code, catalog, found)
     _take_broken(code, catalog, found)
     return found
 
 
-def _take_settings(code: EditedCode, catalog: SimulationCatalog, found: FileEdits) -> None:
-    """Add how edited dbt settings build models, and what they change."""
+def _add_settings(code: EditedCode, catalog: SimulationCatalog, found: FileEdits) -> None:
+    """Add the builds and changes that follow from edited dbt settings."""
     for path, build in code.settings.builds.items():
-        process = next(_jobs(path, catalog), None)
+        process = next(_jobs(path, catalog, code), None)
         if process is None or process.script is None:
             continue
         edit = found.by_process.get(process.key) or ScriptEdit(
@@ -165,7 +166,7 @@ def _take_settings(code: EditedCode, catalog: SimulationCatalog, found: FileEdit
         )
         found.by_process[process.key] = edit._replace(build=build)
     for path, change in code.settings.changes:
-        for process in _jobs(path, catalog):
+        for process in _jobs(path, catalog, code):
             for node in process.outputs:
                 named = with_dataset(change, catalog.dataset(node).id.name)
                 found.proposed.append(ResolvedChange(named, node))
@@ -177,7 +178,7 @@ def _take_settings(code: EditedCode, catalog: SimulationCatalog, found: FileEdit
 
 def _take_broken(code: EditedCode, catalog: SimulationCatalog, found: FileEdits) -> None:
     for broken in code.broken:
-        process = next(_jobs(broken.path, catalog), None)
+        process = next(_jobs(broken.path, catalog, code), None)
         if process is not None and broken.certain:
             found.errors[process.key] = broken
         else:
@@ -187,7 +188,7 @@ def _take_broken(code: EditedCode, catalog: SimulationCatalog, found: FileEdits)
             )
 
 
-def _with_moves(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
+def _join_moved_files(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
     """Yield files with the path they had before. A moved file is one file, not two."""
     deleted = {(p.base or "").strip(): p for p in pairs if p.head is None and p.base}
     moved: set[str] = set()
@@ -202,7 +203,10 @@ def _with_moves(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
 
 
 def _is_same_job(pair: FilePair, origin: FilePair) -> bool:
-    """A query that names no table of its own, as a dbt model, fills one with its file's name."""
+    """Return whether a file is the job's code.
+
+    A query without a target, such as a dbt model, fills a table with the name of its file.
+    """
     stems = {PurePosixPath(one.path).stem for one in (pair, origin)}
     return len(stems) == 1 or _WRITES.search(pair.head or "") is not None
 
@@ -212,7 +216,7 @@ _WRITES = re.compile(
 )
 
 
-def _take_code(code: CodeEdits, found: FileEdits) -> None:
+def _add_code_edits(code: CodeEdits, found: FileEdits) -> None:
     for process, base, head in code.queries:
         found.by_process[process.key] = ScriptEdit(process, base, head)
     found.proposed.extend(code.changes)
@@ -220,8 +224,8 @@ def _take_code(code: CodeEdits, found: FileEdits) -> None:
     found.unread.extend(code.unread)
 
 
-def _take(pair: FilePair, process: Job, found: FileEdits, *, is_indirect: bool) -> None:
-    """Compare the code of a job; what it alters besides filling its tables is a change as well."""
+def _add_job_edit(pair: FilePair, process: Job, found: FileEdits, *, is_indirect: bool) -> None:
+    """Compare the code of a job. DDL on tables other than its outputs is a change as well."""
     named = process.script.named_dialect if process.script is not None else None
     base, head = (JobScript(text or "", named) for text in (pair.base, pair.head))
     found.by_process[process.key] = ScriptEdit(
@@ -231,8 +235,8 @@ def _take(pair: FilePair, process: Job, found: FileEdits, *, is_indirect: bool) 
     found.take_ddl(ddl._replace(replaced=[]))  # the tables that a job replaces are its outputs
 
 
-def _take_unknown(pair: FilePair, found: FileEdits) -> None:
-    """A file that is no job's code may be a migration."""
+def _add_migration(pair: FilePair, found: FileEdits) -> None:
+    """Read a file that belongs to no job: it may be a migration."""
     found.take_ddl(_read_sql(pair, None, found))
     if pair.base is not None:
         reason = UnreadReason.UNKNOWN_JOB
@@ -244,15 +248,15 @@ def _read_sql(pair: FilePair, dialect: str | None, found: FileEdits) -> DdlReadi
     """Return what the new statements of a file alter, and note what could not be read."""
     before, after = pair.base or "", pair.head or ""
     ddl = read_ddl(after, dialect, path=pair.path, before=before)
-    found.unread.extend(_weakened(unread, after) for unread in ddl.unread)
+    found.unread.extend(_weaken(unread, after) for unread in ddl.unread)
     removed = read_ddl(before, dialect, path=pair.path, before=after)
     for unread in removed.unread[:1]:
         found.unread.append(msgspec.structs.replace(unread, reason=UnreadReason.BASE_UNREAD))
     return ddl
 
 
-def _weakened(unread: Unread, text: str) -> Unread:
-    """A query with unknown template parts does not alter a table."""
+def _weaken(unread: Unread, text: str) -> Unread:
+    """Weaken the blind spot of a query with unknown template parts: it does not alter a table."""
     is_query = "select" in text.casefold() and not mentions_ddl(text)
     if unread.reason is UnreadReason.TEMPLATE and is_query:
         return msgspec.structs.replace(unread, reason=UnreadReason.DYNAMIC_CODE)
@@ -272,6 +276,9 @@ def _take_other(
 ) -> None:
     if pair.is_type(".csv"):
         found.proposed.extend(compare_seed(pair, catalog))
+        is_seed = code.job_names.get(pair.path) or "seeds" in PurePosixPath(pair.path).parts
+        if not is_seed and not catalog.nodes_named(PurePosixPath(pair.path).stem):
+            found.unread.append(unread_data(pair.path))
     elif pair in code.macros:
         found.unread.extend(
             msgspec.structs.replace(unread, reason=UnreadReason.TEMPLATE)
@@ -280,7 +287,7 @@ def _take_other(
     elif pair.is_type(".py", ".ipynb"):
         _take_migration_code(pair, found)
     elif pair.is_type(*_SQL_LIKE):
-        _take_unknown(pair._replace(base=pair.base), found)
+        _add_migration(pair._replace(base=pair.base), found)
     elif not pair.is_type(".sql"):
         found.unread.extend(read_other(pair.path, pair.base, pair.head or ""))
         if pair.is_type(".yml", ".yaml") and pair.head is not None:
@@ -298,7 +305,7 @@ def _take_migration_code(pair: FilePair, found: FileEdits) -> None:
 
 
 def _python_of(pair: FilePair, text: str | None) -> str | None:
-    """Return the Python code of a file; a notebook that is none is reported by the scanner."""
+    """Return the Python code of a file. The scanner reports an invalid notebook."""
     if text is None or not pair.is_type(".ipynb"):
         return text
     try:
@@ -332,17 +339,19 @@ def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
         elif pair.is_type(".py", ".ipynb"):
             _take_migration_code(pair, found)
         elif pair.is_type(".sql", *_SQL_LIKE) and pair not in code.macros:
-            _take_unknown(pair, found)
+            _add_migration(pair, found)
     located = (*found.changes, *found.replaced, *compare_definitions(found.definitions))
     names += [one.change.dataset for one in located]
     names += [dataset.name for dataset in code.definitions]
     return {short_name(name) for name in names}
 
 
-def _jobs(path: str, catalog: SimulationCatalog) -> Iterator[Job]:
+def _jobs(path: str, catalog: SimulationCatalog, code: EditedCode) -> Iterator[Job]:
+    """Yield the jobs of a file. They have its name, or the names of the dbt models in it."""
     candidates = [
         catalog.job(number)
-        for number, node in catalog.nodes_named(PurePosixPath(path).stem).items()
+        for name in sorted({PurePosixPath(path).stem, *code.job_names.get(path, ())})
+        for number, node in catalog.nodes_named(name).items()
         if isinstance(node, JobId)
     ]
     exact = [p for p in candidates if p.path and is_same_file(p.path, path)]

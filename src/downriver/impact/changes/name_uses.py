@@ -1,6 +1,6 @@
 """The names in a file that may be tables, macros or modules of other files.
 
-More names may be found than the code uses, but none that it writes out is missed.
+The result may contain names that the code does not use, but it contains every name in the text.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ _PART = re.compile(r"[^\W_]+")
 _CALL = re.compile(r"\b(\w+)\s*\(")
 _MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
 _END = re.compile(r"\{%-?\s*end(?:macro|test|materialization)\b")
-_IMPORT = re.compile(r"^\W*(?:from|import)\s[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_DYNAMIC = re.compile(r"\{[{%]|~|\$\{|%\(|\|\|")  # in SQL: names may be put together from parts
-_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_TOUCHING = re.compile(r"\w+(?=[{$%&@])|(?<=[}@])\w+|(?<=\)s)\w+")  # text next to a placeholder
+_IMPORT = re.compile(
+    r"^[^\w\n]*(?:from|import)\s[^\n(]*(?:\((?:[^()#]|#[^\n]*\n)*\))?", re.MULTILINE
+)
+_DYNAMIC = re.compile(r"\{[{%]|~|\$\{|%\(|\|\|")  # in SQL: names may be composed of parts
+_TAG = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)", re.DOTALL)
+_TOUCHING = re.compile(r"\b\w+(?=[{$%&@])|(?<=[}@])\w+|(?<=\)s)\w+")  # text next to a placeholder
 _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _PYTHON_STRING = re.compile(
     r"#[^\n]*"
@@ -36,8 +38,8 @@ _PYTHON_STRING = re.compile(
     re.DOTALL,
 )
 _SQL_TOKEN = re.compile(
-    r"--(?:(?!\{[{%])[^\n])*|/\*.*?\*/"
-    r"|(?P<tag>\{\{.*?\}\}|\{%.*?%\})"
+    r"--(?:(?!\{[{%])[^\n])*|/\*(?:(?!\*/|/\*).)*\*/"
+    r"|(?P<tag>\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))"
     r"|(?P<string>'(?:[^'\\]|\\.|'')*')"
     r"|(?P<word>\w+)"
     r"|(?P<mark>[(),;])",
@@ -70,12 +72,12 @@ class CarriedNames(NamedTuple):
         return CarriedNames(*(mine | more for mine, more in zip(self, other, strict=True)))
 
     def minus(self, other: CarriedNames) -> CarriedNames:
-        """Return the names that the other has not."""
+        """Return the names that are not in the other."""
         return CarriedNames(*(mine - less for mine, less in zip(self, other, strict=True)))
 
 
 class NameUses:
-    """The names that a text uses, of which the costly ones are found when they are asked for."""
+    """The names that a text uses. The costly ones are computed on first use."""
 
     def __init__(self, path: str, text: str) -> None:
         self._suffix = PurePosixPath(path).suffix.lower()
@@ -86,7 +88,7 @@ class NameUses:
     ) -> bool:
         """Return whether the text may use one of these names.
 
-        `parts` are those of the tables. `fragments` are known to the macros that the text calls.
+        `parts` are the parts of table names. `fragments` come from the macros that the text calls.
         """
         if self._suffix in (".yml", ".yaml"):
             return not self.words.isdisjoint(names.tables | names.macros)
@@ -137,7 +139,7 @@ class NameUses:
 
     @cached_property
     def fragments(self) -> frozenset[str]:
-        """The parts of words from which the code may put names of tables together."""
+        """The parts of words from which the code may compose table names."""
         match self._suffix:
             case ".py":
                 return _parts_of(_PYTHON_STRING.findall(self._text))
@@ -173,7 +175,7 @@ def list_macros(text: str) -> set[str]:
 
 
 def split_macros(text: str) -> dict[str, str]:
-    """Return the text of each macro in a file; what is outside of them belongs to all."""
+    """Return the text of each macro in a file. Text outside of the macros is added to each one."""
     bodies: dict[str, str] = {}
     outside, end = [], 0
     for start in _MACRO.finditer(text):
@@ -210,7 +212,7 @@ def _table_words(sql: str) -> frozenset[str] | None:
         match token.lastgroup:
             case "tag" | "string":
                 if token.lastgroup == "string" and "\n" in value:
-                    return None  # an apostrophe may have been taken for the start of a string
+                    return None  # an apostrophe may look like the start of a string
                 words.update(_WORD.findall(value))
             case "word" if value in _TABLES_FOLLOW:
                 words.add(value)

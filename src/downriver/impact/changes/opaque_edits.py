@@ -1,4 +1,4 @@
-"""Edits of templates whose effect does not show in the SQL that can be rendered."""
+"""Edits of templates whose effect is not visible in the rendered SQL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from downriver.impact.changes.commit_code import CommitCode
     from downriver.impact.changes.commits import FilePair
 
-# Names with values that dbt has only at run time: the warehouse, its flags, results of queries.
+# Names whose values exist only at run time: the warehouse, its flags, results of queries.
 _AT_RUN_TIME = re.compile(
     r"\b(target|adapter|flags|graph|run_query|load_result|statement|env_var|invocation_id)\b"
 )
-_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_TAG = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)", re.DOTALL)
 _CALL = re.compile(r"\b(\w+)(\.\w+)?\s*\(")
 _BLOCK = re.compile(
-    r"\{%[-+]?\s*(macro|materialization)\s+(\w+).*?end(?:macro|materialization)\s*[-+]?%\}",
+    r"\{%[-+]?\s*(macro|materialization)\s+(\w+)\b(?:(?!\{%[-+]?\s*(?:macro|materialization)\s).)*?"
+    r"end(?:macro|materialization)\s*[-+]?%\}",
     re.DOTALL,
 )
 # Functions of dbt and Jinja whose arguments the scanner reads.
@@ -39,7 +40,7 @@ _CALLED_BY_DBT = frozenset(
 
 
 def find_opaque_edits(pairs: Sequence[FilePair], sides: Sequence[CommitCode]) -> Iterator[Unread]:
-    """Yield edits of templates that the SQL of models, as far as it is rendered, does not show."""
+    """Yield edits of templates whose effect is not visible in the rendered SQL of models."""
     known = _READ_CALLS.union(*(side.macro_names for side in sides))
     macro_files = {path for side in sides for path in side.macro_files}
     for pair in pairs:
@@ -58,10 +59,10 @@ def find_opaque_edits(pairs: Sequence[FilePair], sides: Sequence[CommitCode]) ->
 
 def _opaque_tag(pair: FilePair, known: Collection[str]) -> tuple[int, str] | None:
     """Return the place and the effect of an edited tag that depends on an unknown value."""
-    before = {_plain(tag) for tag in _TAG.findall(blank_jinja_comments(pair.base or ""))}
+    before = {_normalize_tag(tag) for tag in _TAG.findall(blank_jinja_comments(pair.base or ""))}
     source = pair.head or ""
     for tag in _TAG.finditer(blank_jinja_comments(source)):
-        if _plain(tag[0]) in before:
+        if _normalize_tag(tag[0]) in before:
             continue
         line = source.count("\n", 0, tag.start()) + 1
         for name, of_package in _CALL.findall(tag[0]):
@@ -77,17 +78,17 @@ def _opaque_tag(pair: FilePair, known: Collection[str]) -> tuple[int, str] | Non
     return None
 
 
-def _plain(tag: str) -> str:
+def _normalize_tag(tag: str) -> str:
     return " ".join(re.sub(r"\{([{%])[-+]?|[-+]?([}%])\}", " ", tag).split())
 
 
 def _opaque_macro(pair: FilePair, sides: Sequence[CommitCode]) -> tuple[int, str] | None:
-    """Return the place and the effect of an edited macro whose result is not seen in a model."""
+    """Return the place and the effect of an edited macro whose result is not visible in a model."""
     before, after = (_macros(source) for source in (pair.base, pair.head))
     for name in {**after, **before}:
         kind, text, line = after.get(name, ("", "", 0))
         old_kind, old_text, _ = before.get(name, ("", "", 0))
-        if _plain(text) == _plain(old_text):
+        if _normalize_tag(text) == _normalize_tag(old_text):
             continue
         if "materialization" in (kind, old_kind):
             return line, f"materialization {name} decides how tables are built"

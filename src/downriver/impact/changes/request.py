@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def parse_changes(value: Any, *, dataset: str = "", field: str = "changes") -> list[Change]:
-    """Return a list of changes; `dataset` is what those are made to that name none themselves."""
+    """Return a list of changes. `dataset` is the default for changes that name no dataset."""
     if not isinstance(value, list) or not value:
         raise InvalidRequestError(field, "must be a list of at least one change")
     return [_parse(item, dataset, f"{field}[{at}]") for at, item in enumerate(value)]
@@ -42,7 +42,7 @@ def _parse(item: Any, dataset: str, field: str) -> Change:
 
 
 def read_changes_file(path: Path) -> list[Change]:
-    """Return the changes of a YAML or JSON file: a list, one under `changes`, or by dataset."""
+    """Return the changes of a YAML or JSON file: a list, or a mapping by dataset."""
     content = read_yaml(path, "--changes")
     if isinstance(content, dict) and "changes" in content:
         content = content["changes"]
@@ -74,7 +74,7 @@ _COLUMN_TYPES = frozenset({"column_add", "type_change", "nullability_change"})
 
 
 def changes_from_request(request: ImpactRequest, dataset: str, column: str | None) -> list[Change]:
-    """Return the changes that a request means; `column` is the one its entity named, if it did."""
+    """Return the changes of a request. `column` is the column in its entity, if there is one."""
     if request.changes is not None:
         return parse_changes(request.changes, dataset=dataset)
     return parse_changes([_change(request, request.column or column)], dataset=dataset)

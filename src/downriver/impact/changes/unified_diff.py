@@ -19,7 +19,7 @@ _NO_NEWLINE = "\\"  # `\ No newline at end of file`
 
 
 class _Hunk(NamedTuple):
-    """Lines of one place: `start` counts from zero, in the text before."""
+    """The lines of one hunk. `start` is its first line in the text before, counted from zero."""
 
     start: int
     before: list[str]
@@ -35,7 +35,10 @@ class _FileDiff(NamedTuple):
 
 
 def apply_diff(diff: str, code: SourceFiles) -> list[FilePair]:
-    """Return every file of a unified diff before and after it. A diff that does not fit fails."""
+    """Return every file of a unified diff before and after it.
+
+    A diff that does not apply is an error.
+    """
     files = _parse(diff.splitlines())
     if not files:
         raise InvalidRequestError("diff", "contains no file; expected the output of `git diff`")
@@ -70,7 +73,7 @@ def _apply(file: _FileDiff, text: str) -> str:
 
 
 def _place(lines: Sequence[str], hunk: _Hunk, least: int) -> int | None:
-    """Return where a hunk fits: at its line, or the nearest place after the last hunk."""
+    """Return where a hunk applies: at its line, or the nearest place after the last hunk."""
     size = len(hunk.before)
     places = range(least, len(lines) - size + 1)
     for start in sorted(places, key=lambda place: abs(place - hunk.start)):
@@ -97,7 +100,7 @@ def _parse(lines: Sequence[str]) -> list[_FileDiff]:
 def _read_hunk(lines: Sequence[str], at: int, match: re.Match[str]) -> tuple[_Hunk, int]:
     first, size, _, new_size = match.groups()
     old, new = (1 if number is None else int(number) for number in (size, new_size))
-    # A hunk of no lines before stands after the line it names.
+    # A hunk that only adds lines is placed after the line that it names.
     hunk = _Hunk(max(int(first) - (1 if old else 0), 0), [], [])
     while at < len(lines) and (len(hunk.before) < old or len(hunk.after) < new):
         mark, text = lines[at][:1], lines[at][1:]

@@ -33,7 +33,10 @@ class SourceFiles(Protocol):
 
 
 class SourceFolder:
-    """The files under a folder. The paths come from events, and may lead nowhere else."""
+    """The files under a folder.
+
+    The paths come from events and must not lead outside of the folder.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -53,7 +56,7 @@ class SourceFolder:
 
 
 class UploadedFiles:
-    """Files that came with a request."""
+    """The files in a request."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
@@ -95,20 +98,20 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*\Z")
 
 
 def rename_edits(script: JobScript, node: exp.Expression, new: str) -> Iterator[TextEdit]:
-    """Yield the edits that make a reference name another column, and keep its output's name."""
+    """Yield the edits that rename the column in a reference and keep the name of its output."""
     name = identifier_of(node)
     place = locate_in_file(script, name)
     if place is None:
         return
     written = script.sql[place.start : place.end]
-    yield TextEdit(place.start, place.end, _spelled(written, new))
+    yield TextEdit(place.start, place.end, _quote_like(written, new))
     if _is_select_item(node):
         end = _end_of_call(script.sql, place.end) or place.end
         yield TextEdit(end, end, f" as {written}")
 
 
 def cast_edits(script: JobScript, node: exp.Expression, kind: str) -> Iterator[TextEdit]:
-    """Yield the edits that give a reference its old type again."""
+    """Yield the edits that cast a reference to its old type."""
     parts = [part for part in node.parts if "start" in part.meta]
     places = [locate_in_file(script, part) for part in parts]
     if not places or any(place is None for place in places):
@@ -124,8 +127,8 @@ def _is_select_item(node: exp.Expression) -> bool:
     return isinstance(node, exp.Column) and isinstance(node.parent, exp.Select)
 
 
-def _spelled(written: str, new: str) -> str:
-    """Return a new name in the quotes of the old one, or in some if it needs them."""
+def _quote_like(written: str, new: str) -> str:
+    """Return a new name, quoted like the old one, or if it needs quotes."""
     quote = written[:1]
     if quote in _QUOTES:
         return f"{quote}{new}{_QUOTES[quote]}"
@@ -170,7 +173,7 @@ def _end_of_call(template: str, at: int) -> int:
 
 
 def patch_python(text: str, old: str, new: str, lines: Sequence[int]) -> str:
-    """Return Python in which known lines name another column: as a string or an attribute."""
+    """Return Python with a renamed column in known lines: as a string or an attribute."""
     rows = text.splitlines(keepends=True)
     word = re.escape(old)
     pattern = re.compile(rf"(?<=[\"'])({word})(?=[\"'])|(?<=\w\.)({word})(?!\w|\s*\()")

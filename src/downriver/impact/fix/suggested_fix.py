@@ -12,7 +12,7 @@ from downriver.impact.fix.source_files import cast_edits, patch_python, rename_e
 from downriver.impact.fix.text_edits import apply_edits, unified_diff
 from downriver.impact.fix.yaml_edits import list_mentions, patch_yaml
 from downriver.impact.propagate import Propagation, propagate_changes
-from downriver.impact.simulate.delta import Delta, DeltaKind, initial_deltas
+from downriver.impact.simulate.delta import MISSING, Delta, DeltaKind, initial_deltas
 from downriver.impact.simulate.script.bound_script import BoundScript, BoundTables
 from downriver.impact.simulate.script.job_script import JobScript
 from downriver.model.answers import MappingStruct
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def write_plan(changes: Sequence[Change], impact: Impact) -> list[str]:
-    """Return the steps for each rename, consumers in the order in which they depend."""
+    """Return the steps for each rename, with consumers in the order of their dependencies."""
     steps: list[str] = []
     for change in changes:
         if isinstance(change, ColumnRename) and impact.effects:
@@ -60,7 +60,7 @@ def _steps(change: ColumnRename, impact: Impact) -> Iterator[str]:
     yield f"contract: drop {table}.{old}"
 
 
-_ROUNDS = 6  # a patch may bring to light the next place, behind a star
+_ROUNDS = 6  # a patch may reveal the next place, behind a star
 
 
 class FilePatch(msgspec.Struct, kw_only=True):
@@ -84,8 +84,8 @@ class ManualStep(msgspec.Struct, kw_only=True):
 class Fix(MappingStruct, kw_only=True):
     """Patches, manual steps, and the plan for the change without downtime.
 
-    `verified`: with all patches applied, the simulated impact is empty. `absent` are the files that
-    were needed but not found.
+    `verified`: with all patches applied, the simulated impact is empty. `absent` are the needed
+    files that do not exist.
     """
 
     changes: list[str]
@@ -106,10 +106,10 @@ def write_fix(
     changes: Sequence[ResolvedChange], catalog: SimulationCatalog, code: SourceFiles
 ) -> Fix:
     """Return the patch for changes to these files."""
-    return _Fixing(changes, catalog, code).fix()
+    return _FixWriter(changes, catalog, code).fix()
 
 
-class _Fixing:
+class _FixWriter:
     def __init__(
         self, changes: Sequence[ResolvedChange], catalog: SimulationCatalog, code: SourceFiles
     ) -> None:
@@ -155,12 +155,12 @@ class _Fixing:
 
     def _patch_all(self) -> Impact:
         """Patch broken consumers and simulate again, until no more can be patched."""
-        found = self._before
+        impact = self._before
         for _ in range(_ROUNDS):
-            if not self._patch_round(found):
+            if not self._patch_round(impact):
                 break
-            found = propagate_changes(self._changes, self._catalog, self._edits)
-        return found
+            impact = propagate_changes(self._changes, self._catalog, self._edits)
+        return impact
 
     def _patch_round(self, impact: Impact) -> bool:
         patched = False
@@ -168,8 +168,19 @@ class _Fixing:
             process = self._job_of(effect)
             if process is None or process.script is None or not _is_patchable(effect):
                 continue
+            if self._makes_change(process):
+                continue
             patched |= self._patch_sql(effect, process)
         return patched
+
+    def _makes_change(self, process: Job) -> bool:
+        """Return whether a process builds a changed table: it is edited to make the change."""
+        changed = {change.node for change in self._changes}.intersection(process.outputs)
+        reading = self._catalog.reading(process) if changed else None
+        if reading is None:
+            return bool(changed)
+        outputs = [o for o in reading.found.outputs if reading.output_node(o) in changed]
+        return not outputs or any(output.replaces or output.defines for output in outputs)
 
     def _patch_sql(self, effect: Effect, process: Job) -> bool:
         edit = self._edits.get(process.key) or self._open(process)
@@ -198,7 +209,7 @@ class _Fixing:
         tables = BoundTables(process, self._catalog, deltas)
         reading = edit.head.read(tables)
         for problem in reading.problems():
-            renamed = self._renamed(problem.name, process, deltas)
+            renamed = self._find_new_name(problem.name, process, deltas)
             if problem.kind != "missing_column" or problem.node is None or renamed is None:
                 continue
             if isinstance(problem.node.parent, exp.Join):  # USING needs the name on both sides
@@ -207,12 +218,15 @@ class _Fixing:
             yield from rename_edits(edit.head, problem.node, renamed)
         yield from self._casts(process)
 
-    def _renamed(self, name: str, process: Job, deltas: dict[int, Delta]) -> str | None:
-        for node in (*process.inputs, *process.outputs):
-            delta = deltas.get(node)
-            touch = delta.find(name, DeltaKind.RENAMED) if delta is not None else None
-            if touch is not None:
-                return touch.to
+    def _find_new_name(self, name: str, process: Job, deltas: dict[int, Delta]) -> str | None:
+        """Return the new name of a column that is missing in an input, or else in an output."""
+        for nodes in (process.inputs, process.outputs):
+            known = [delta for node in nodes if (delta := deltas.get(node)) is not None]
+            touches = [touch for d in known if (touch := d.find(name, DeltaKind.RENAMED))]
+            if touches:
+                return touches[0].to
+            if any(delta.find(name, kind) for delta in known for kind in MISSING):
+                return None
         return None
 
     def _casts(self, process: Job) -> Iterator[TextEdit]:
@@ -241,7 +255,7 @@ class _Fixing:
         return initial_deltas(self._changes, self._catalog).deltas
 
     def _deltas(self) -> dict[int, Delta]:
-        """Return the state of every dataset, with the patches made so far."""
+        """Return the delta of every dataset with the current patches."""
         return Propagation(self._changes, self._catalog, self._edits).deltas
 
     def _job_of(self, effect: Effect) -> Job | None:

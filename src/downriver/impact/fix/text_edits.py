@@ -18,14 +18,14 @@ class TextEdit(NamedTuple):
 
 
 def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
-    """Return text with stretches replaced, each once."""
+    """Return the text with each range replaced once."""
     for edit in sorted(set(edits), reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
-    """Return a patch that `git apply` takes."""
+    """Return a patch for `git apply`."""
     lines = difflib.unified_diff(
         before.splitlines(keepends=True),
         after.splitlines(keepends=True),

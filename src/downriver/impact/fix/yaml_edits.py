@@ -37,9 +37,10 @@ def patch_yaml(text: str, table: str, old: str, new: str) -> str:
 
 
 def list_mentions(text: str, table: str, old: str, *, patched: bool) -> list[YamlMention]:
-    """Return the lines that name a column of a table; `patched`: without those `patch_yaml` edits.
+    """Return the lines that name a column of a table.
 
-    Only a file that names the table, too, can mean this column.
+    With `patched`, leave out the lines that `patch_yaml` edits. Only a file that also names the
+    table can mean this column.
     """
     if not re.search(rf"\b{re.escape(table)}\b", text, re.IGNORECASE):
         return []
@@ -51,12 +52,12 @@ def list_mentions(text: str, table: str, old: str, *, patched: bool) -> list[Yam
         return [YamlMention(number, line.strip()) for number, line in lines if word.search(line)]
     edits = _edits(text, _Rename(table, old, old)) if patched else []
     edited = {edit.start for edit in edits}
-    found = [
-        n for document in documents for n in _left_over(document, table.casefold(), mine=False)
+    mentions = [
+        n for document in documents for n in _other_texts(document, table.casefold(), mine=False)
     ]
     return [
         YamlMention(node.start_mark.line + 1, str(node.value).strip())
-        for node in found
+        for node in mentions
         if word.search(str(node.value)) and not edited & set(_span(node))
     ]
 
@@ -68,19 +69,19 @@ def _span(node: yaml.Node) -> range:
 _PROSE = frozenset({"description", "name", "label", "owner", "tags", "docs", "version"})
 
 
-def _left_over(node: yaml.Node | None, table: str, *, mine: bool) -> Iterator[yaml.ScalarNode]:
+def _other_texts(node: yaml.Node | None, table: str, *, mine: bool) -> Iterator[yaml.ScalarNode]:
     """Yield the texts in entries about a table, without prose."""
     if isinstance(node, yaml.ScalarNode) and mine:
         yield node
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _left_over(item, table, mine=mine)
+            yield from _other_texts(item, table, mine=mine)
     elif isinstance(node, yaml.MappingNode):
         entries = _entries(node)
         mine = mine or _text(entries.get("name")) == table or _refers(entries, table)
         for key, value in entries.items():
             if key not in _PROSE:
-                yield from _left_over(value, table, mine=mine)
+                yield from _other_texts(value, table, mine=mine)
 
 
 def _refers(entries: dict[str, yaml.Node], table: str) -> bool:
@@ -104,7 +105,7 @@ class _Rename(NamedTuple):
         return _is_table(node, self.table.casefold())
 
     def name(self, node: yaml.Node | None) -> Iterator[TextEdit]:
-        """Rename a value that is the column and nothing else, or a list of such values."""
+        """Rename a value that is exactly the column, or a list of such values."""
         if isinstance(node, yaml.SequenceNode):
             for item in node.value:
                 yield from self.name(item)
@@ -191,7 +192,7 @@ def _column(column: yaml.Node, text: str, rename: _Rename) -> Iterator[TextEdit]
 
 
 def _tests(tests: yaml.Node, text: str, rename: _Rename) -> Iterator[TextEdit]:
-    """Edit the arguments of tests; those about another table name that table's columns."""
+    """Edit the arguments of tests. Arguments about another table name columns of that table."""
     for test in tests.value if isinstance(tests, yaml.SequenceNode) else ():
         if not isinstance(test, yaml.MappingNode):
             continue
@@ -241,7 +242,7 @@ def _semantic_model(
 
 
 def _expression(name: yaml.Node, rename: _Rename) -> Iterator[TextEdit]:
-    """Keep the name that consumers use, and read the new column."""
+    """Return an expression that reads the new column under the name that consumers use."""
     end = name.end_mark.index
     indent = " " * (name.start_mark.column - len("name: "))
     yield TextEdit(end, end, f"\n{indent}expr: {rename.new}")

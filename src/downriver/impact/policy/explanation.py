@@ -1,4 +1,4 @@
-"""The rules of a policy with the decision that each asks for, in plain words."""
+"""The rules of a policy, each with its decision and its condition as a sentence."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class PolicyRule(msgspec.Struct, kw_only=True):
-    """One rule: its name, the decision that it asks for, and when it applies."""
+    """One rule: its name, its decision, and when it applies."""
 
     name: str
     decision: Decision | None
     explanation: str
 
 
-# Of each rule: the setting that has its decision, and when it applies.
+# For each rule: the setting with its decision, and when the rule applies.
 _RULES: dict[str, tuple[str, str]] = {
     "breaking_consumers": ("breaking", "A consumer fails."),
     "unpredicted_failures": (

@@ -33,18 +33,18 @@ _FEWEST = 5
 
 
 class ProjectFacts(msgspec.Struct, kw_only=True):
-    """What dbt projects declare: how often a tag and a value of `meta` occur, and whose it is."""
+    """Declarations of dbt projects: the counts of tags and `meta` values, and the owners."""
 
     models: int = 0
     tags: Counter[str] = msgspec.field(default_factory=Counter)
     meta: dict[str, Counter[str]] = msgspec.field(default_factory=lambda: defaultdict(Counter))
     owners: dict[str, set[str]] = msgspec.field(default_factory=lambda: defaultdict(set))
     exposures: dict[str, list[str]] = {}  # their owners
-    readers: Counter[str] = msgspec.field(default_factory=Counter)  # direct ones, by model
+    readers: Counter[str] = msgspec.field(default_factory=Counter)  # direct readers, by model
 
 
 def read_project_facts(repository: Repository) -> ProjectFacts:
-    """Read what the dbt projects of a repository declare."""
+    """Read the declarations of a repository's dbt projects."""
     files = list(repository.files())
     projects = find_projects(repository, files)
     facts = ProjectFacts()
@@ -126,24 +126,24 @@ def _decision(tag: str) -> str:
 
 
 def _protected_meta(facts: ProjectFacts) -> Iterator[str]:
-    found: dict[str, dict[str, str]] = {}
+    protected: dict[str, dict[str, str]] = {}
     for key, values in facts.meta.items():
         folded = key.casefold()
         if any(word in folded for word in _TIERS):
             highest = {v: "BLOCKED" for v in values if v.casefold() in _HIGHEST}
-            found.update({key: highest} if highest else {})
+            protected.update({key: highest} if highest else {})
         elif any(word in folded for word in _SENSITIVE) and "true" in map(str.casefold, values):
-            found[key] = {v: "CAUTION" for v in values if v.casefold() == "true"}
-    if not found:
+            protected[key] = {v: "CAUTION" for v in values if v.casefold() == "true"}
+    if not protected:
         return
     yield "  protected_meta:              # values in dbt's `meta`"
-    for key, decisions in sorted(found.items()):
+    for key, decisions in sorted(protected.items()):
         listed = ", ".join(f"{_quoted(v)}: {decision}" for v, decision in decisions.items())
         yield f"    {_quoted(key)}: {{{listed}}}"
 
 
 def _max_affected(facts: ProjectFacts) -> Iterator[str]:
-    """Allow as many affected consumers as nine in ten models have direct readers."""
+    """Propose a limit of affected consumers: the 90th percentile of a model's direct readers."""
     counts = sorted(facts.readers.values())
     allowed = max(_FEWEST, counts[len(counts) * 9 // 10]) if counts else _FEWEST
     yield f"  max_affected: {allowed}              # nine in ten models have fewer direct readers"

@@ -17,7 +17,7 @@ from downriver.model.trust.verification import Contradiction
 from downriver.model.verdicts import Decision, Risk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Impact
@@ -63,6 +63,7 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     protected_tags: dict[str, Decision] = msgspec.field(
         default_factory=lambda: {"pii": Decision.CAUTION}
     )
+    propagating_tags: Decision = Decision.CAUTION
     protected_meta: dict[str, dict[str, Decision]] = {}
     max_affected: int = 5
     over_max_affected: Decision = Decision.CAUTION
@@ -74,8 +75,13 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     owners_to_ask: dict[str, list[str]] = {}
     waivers: list[Waiver] = []
 
-    def decision_on_tag(self, tag: str) -> Decision | None:
-        """Return the decision on data with a tag; `meta.tier:1` is `tier: 1` in dbt's `meta`."""
+    def decision_on_tag(self, tag: str, propagating: Sequence[str] = ()) -> Decision | None:
+        """Return the decision on data with a tag; `meta.tier:1` is `tier: 1` in dbt's `meta`.
+
+        `propagating` are the tags that were declared to propagate.
+        """
+        if tag in propagating and tag not in self.protected_tags:
+            return self.propagating_tags
         if tag in self.protected_tags or not tag.startswith(_META):
             return self.protected_tags.get(tag)
         key, _, value = tag.removeprefix(_META).partition(":")
@@ -179,7 +185,7 @@ def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:
     asked = [
         (decision, entity)
         for tag, entity in held
-        if (decision := policy.decision_on_tag(tag)) is not None
+        if (decision := policy.decision_on_tag(tag, impact.propagating)) is not None
     ]
     if not asked:
         return None
@@ -217,11 +223,11 @@ def removed_datasets(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def _is_exposure(dataset: str) -> bool:
-    """Return whether a dataset stands for a use of data outside the project: nothing reads it."""
+    """Return whether a dataset is an exposure: a use of data outside the project."""
     return dataset.rpartition(":")[2].startswith("exposures/")
 
 
-# Datasets that stand for definitions of dbt's semantic layer.
+# Kinds of datasets for definitions of dbt's semantic layer.
 _DEFINITIONS = ("metrics/", "semantic_models/", "saved_queries/")
 
 

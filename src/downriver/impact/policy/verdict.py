@@ -71,38 +71,40 @@ def _without_retired(impact: Impact, policy: Policy, today: dt.date) -> Impact:
 def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[RuleFinding]:
     findings = []
     for rule in RULES:
-        found = rule(impact, policy)
-        if found is None:
+        match = rule(impact, policy)
+        if match is None:
             continue
         name = rule.__name__
-        message = _message(rule.__doc__ or "", found, policy, impact)
+        message = _message(rule.__doc__ or "", match, policy, impact)
         finding = RuleFinding(
             rule=name,
-            decision=found.decision,
-            risk=_risk(found),
+            decision=match.decision,
+            risk=_risk(match),
             message=join_parts(message),
             message_parts=message,
-            entities=found.entities,
+            entities=match.entities,
         )
         for waiver in policy.waivers:
-            if waiver.covers(found, name, impact, today):
+            if waiver.covers(match, name, impact, today):
                 until = waiver.expires.isoformat()
                 finding.waived = f"{waiver.author}, until {until}: {waiver.reason}"
         findings.append(finding)
     return findings
 
 
-def _risk(found: RuleMatch) -> Risk:
-    if found.decision is Decision.APPROVED:
+def _risk(rule_match: RuleMatch) -> Risk:
+    if rule_match.decision is Decision.APPROVED:
         return Risk.LOW
-    return found.risk or Risk.MEDIUM
+    return rule_match.risk or Risk.MEDIUM
 
 
-def _message(template: str, found: RuleMatch, policy: Policy, impact: Impact) -> SentenceParts:
-    names: SentenceParts = [unread.location for unread in found.unread]
-    names = names or [EntityMention(entity, impact.name_of(entity)) for entity in found.entities]
+def _message(template: str, rule_match: RuleMatch, policy: Policy, impact: Impact) -> SentenceParts:
+    names: SentenceParts = [unread.location for unread in rule_match.unread]
+    names = names or [
+        EntityMention(entity, impact.name_of(entity)) for entity in rule_match.entities
+    ]
     before, marker, after = template.partition("{names}")
-    total = found.total or len(found.entities)
+    total = rule_match.total or len(rule_match.entities)
     text = [part.format(total=total, max_affected=policy.max_affected) for part in (before, after)]
     return [text[0], *(_listed(list(dict.fromkeys(names))) if marker else ()), text[1]]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
 _SEVERITIES = {"breaking": "🔴 breaking", "warning": "🟡 warning", "none": "none"}
-COMMENT_MARK = "<!-- downriver-gate -->"  # by which a later run finds its comment
+COMMENT_MARK = "<!-- downriver-gate -->"  # a later run finds its comment by this text
 _MOST_NODES = 20
 _PLACES_SHOWN = 3
 
@@ -57,11 +57,11 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
     return "\n\n".join([*parts, COMMENT_MARK]) + "\n"
 
 
-def _verification(found: DatabaseVerification) -> str:
+def _verification(verification: DatabaseVerification) -> str:
     """Return the models that were built, as a table, and what was not verified."""
-    verified = [model for model in found.models if model.unverified is None]
-    count = f"{len(verified)} of {len(found.models)} models"
-    lines = [f"**Verified:** {count}, in {_escape(found.database)}", ""]
+    verified = [model for model in verification.models if model.unverified is None]
+    count = f"{len(verified)} of {len(verification.models)} models"
+    lines = [f"**Verified:** {count}, in {_escape(verification.database)}", ""]
     if verified:
         lines += ["| model | predicted | observed |", "|---|---|---|"]
     for model in verified:
@@ -72,7 +72,7 @@ def _verification(found: DatabaseVerification) -> str:
         )
         cells = (_escape(model.model), _escape(describe_prediction(model)), observation)
         lines.append(f"| {' | '.join(cells)} |")
-    unverified = [f"- {_escape(line)}" for line in unverified_lines(found)]
+    unverified = [f"- {_escape(line)}" for line in unverified_lines(verification)]
     if unverified:
         lines += ["", "**Not verified:**", "", *unverified]
     return "\n".join(lines)
@@ -153,9 +153,9 @@ def _places(references: list[Reference]) -> str:
             f"#L{reference.line}" if reference.line else ""
         )
         links.append(f"[{_escape(place)}]({target})" if reference.path else _escape(place))
-    found = list(dict.fromkeys(links))
-    more = f" +{len(found) - _PLACES_SHOWN}" if len(found) > _PLACES_SHOWN else ""
-    return ", ".join(found[:_PLACES_SHOWN]) + more
+    links_shown = list(dict.fromkeys(links))
+    more = f" +{len(links_shown) - _PLACES_SHOWN}" if len(links_shown) > _PLACES_SHOWN else ""
+    return ", ".join(links_shown[:_PLACES_SHOWN]) + more
 
 
 def _unread(unread: Unread) -> str:

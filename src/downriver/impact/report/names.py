@@ -1,6 +1,6 @@
 """The displayed names of the entities in a verdict: short and unambiguous, or full ids.
 
-An `Impact` contains full names. These functions return it with other names.
+An `Impact` contains full names. These functions return a copy with other names.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _NOT_REBUILT_SHOWN = 5
 
 
 def render_text(verdict: Verdict) -> str:
-    """Return the verdict, and a table of the consumers it is about."""
+    """Return the verdict and a table of the affected consumers."""
     lines = [
         f"DECISION: {verdict.decision.value}",
         f"RISK: {verdict.risk.value}",
@@ -61,7 +61,7 @@ def describe_not_rebuilt(impact: Impact, failing: Effect) -> str:
 
 
 def describe_effect(impact: Impact, effect: Effect) -> str:
-    """Return the reason of an effect, and who is not rebuilt because of it."""
+    """Return the reason of an effect, and the consumers that are not rebuilt because of it."""
     return "; ".join(filter(None, (effect.reason, describe_not_rebuilt(impact, effect))))
 
 
@@ -75,7 +75,7 @@ def _table(impact: Impact) -> Iterator[str]:
         for reference in effect.references[:_REFERENCES_SHOWN]:
             place = format_location(reference)
             if place:
-                yield f"      {place}{_told(reference)}"
+                yield f"      {place}{_describe_reference(reference)}"
         not_rebuilt = describe_not_rebuilt(impact, effect)
         if not_rebuilt:
             yield f"      {not_rebuilt}"
@@ -93,7 +93,7 @@ def listed_effects(impact: Impact) -> list[Effect]:
     ]
 
 
-def _told(reference: Reference) -> str:
+def _describe_reference(reference: Reference) -> str:
     clause = f"  {reference.clause}" if reference.clause != "other" else ""
     return f"{clause}: {reference.text}" if reference.text else clause
 

@@ -1,4 +1,4 @@
-"""A verification as text and as Markdown: prediction beside observation, model by model."""
+"""A verification as text and as Markdown: the prediction and the observation of each model."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ CONTRADICTIONS = {
 }
 
 
-def verification_lines(found: DatabaseVerification) -> Iterator[str]:
+def verification_lines(verification: DatabaseVerification) -> Iterator[str]:
     """Yield a verification as lines of text."""
-    verified = [model for model in found.models if model.unverified is None]
-    yield f"VERIFIED: {len(verified)} of {len(found.models)} models, in {found.database}"
+    verified = [model for model in verification.models if model.unverified is None]
+    count = f"{len(verified)} of {len(verification.models)} models"
+    yield f"VERIFIED: {count}, in {verification.database}"
     rows = [(m.model, describe_prediction(m), describe_observation(m)) for m in verified]
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(2)]
     for model, row in zip(verified, rows, strict=True):
@@ -51,25 +52,25 @@ def verification_lines(found: DatabaseVerification) -> Iterator[str]:
             yield f"      and {len(model.columns) - _COLUMNS_SHOWN} more columns; see --format json"
         for contradiction in model.contradictions:
             yield f"      CONTRADICTED: {CONTRADICTIONS[contradiction]}"
-    if found.upstream:
-        models = _join(found.upstream)
+    if verification.upstream:
+        models = _join(verification.upstream)
         yield f"  built from the base, because the database does not have them: {models}"
-    unverified = list(unverified_lines(found))
+    unverified = list(unverified_lines(verification))
     if unverified:
         yield "NOT VERIFIED:"
         yield from (f"  {line}" for line in unverified)
 
 
-def unverified_lines(found: DatabaseVerification) -> Iterator[str]:
+def unverified_lines(verification: DatabaseVerification) -> Iterator[str]:
     """Yield what was not verified, each with its reason."""
-    for model in found.models:
+    for model in verification.models:
         if model.unverified is not None:
             side = " before the change" if model.unverified.value == "base_fails" else ""
             reason = model.unverified.value.replace("_", " ")
             state = f"fails{side}" if side else f"not built ({reason})"
             yield f"{model.model}: {state}: {model.detail}"
     by_type: dict[str, list[UnverifiedConsumer]] = {}
-    for consumer in found.consumers:
+    for consumer in verification.consumers:
         by_type.setdefault(consumer.asset_type, []).append(consumer)
     for asset_type, consumers in by_type.items():
         names = [consumer.name for consumer in consumers]

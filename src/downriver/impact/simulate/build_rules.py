@@ -1,4 +1,4 @@
-"""What dbt does with a table whose query has other columns: contracts and incremental models."""
+"""How dbt builds a table after the columns of its query changed: contracts, incremental models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BuildOutcome(NamedTuple):
 
 
 def adds_columns(build: BuildFacet) -> bool:
-    """Return whether a build gives its table the new columns of its query, or compares them."""
+    """Return whether a build adds the new columns of its query to the table, or checks them."""
     return build.materialized != "incremental" or build.on_schema_change in _FOLLOWS_QUERY
 
 
@@ -70,7 +70,7 @@ def _ignore(delta: Delta) -> BuildOutcome:
 
 
 def _append(delta: Delta) -> BuildOutcome:
-    """Columns that the query lost stay in the table, and are null in new rows."""
+    """Apply `append_new_columns`: removed columns stay, and are null in new rows."""
     absent = delta.columns(*ABSENT)
     if not absent:
         return BuildOutcome(delta)
@@ -82,7 +82,7 @@ def _append(delta: Delta) -> BuildOutcome:
 
 
 def _synchronize(delta: Delta) -> BuildOutcome:
-    """Columns that the query lost are dropped. A renamed one is dropped and added."""
+    """Apply `sync_all_columns`: removed columns are dropped, renamed ones replaced."""
     absent = delta.columns(*ABSENT)
     if not absent:
         return BuildOutcome(delta)
@@ -95,7 +95,7 @@ def _synchronize(delta: Delta) -> BuildOutcome:
 
 
 def _without_absent(delta: Delta) -> Delta:
-    """Return a difference in which renamed columns are new ones, and none is absent."""
+    """Return a difference in which renamed columns count as new, and no column is absent."""
     kept = Delta(rows=delta.rows, stale=delta.stale, may=delta.may, deprecated=delta.deprecated)
     for (column, kind), touch in delta.touches.items():
         if kind is DeltaKind.RENAMED:
@@ -113,13 +113,13 @@ class ContractViolation(NamedTuple):
 
 
 def check_contract(build: BuildFacet, output: ScriptOutput) -> Iterator[ContractViolation]:
-    """Yield what the output of a query has different from the enforced contract of its model."""
+    """Yield the columns of a query's output that violate the enforced contract of its model."""
     if not output.open:
         yield from check_columns(build, {c.name.casefold(): c.type.family for c in output.columns})
 
 
 def check_columns(build: BuildFacet, given: Mapping[str, str]) -> Iterator[ContractViolation]:
-    """Yield what columns, given by name and family of type, have different from a contract."""
+    """Yield the columns, by name and family of type, that violate a contract."""
     if build.contract is None:
         return
     promised = {column.name.casefold(): column.type for column in build.contract}

@@ -63,7 +63,7 @@ class CatalogDataset(NamedTuple):
 
 
 class ConsumerSummary(NamedTuple):
-    """What answers show about a process."""
+    """The properties of a process that answers contain."""
 
     consumer: str
     name: str
@@ -75,9 +75,10 @@ class ConsumerSummary(NamedTuple):
 
 
 class CatalogCache:
-    """The values of one state of a store that questions have loaded. They do not change.
+    """Values loaded from one state of a store.
 
-    Threads share it. Two of them may load the same value at once; either one is kept.
+    They do not change, and threads share them. Two threads may load the same value at once; either
+    copy is kept.
     """
 
     def __init__(self, scripts: ScriptCache) -> None:
@@ -95,9 +96,9 @@ class CatalogCache:
 
 
 class SimulationCatalog:
-    """The catalog that one question reads, through the view of the store that it has open.
+    """The catalog that one question reads through its open view of the store.
 
-    With `as_of`, it is the catalog of that moment. Its cache must then be its own.
+    With `as_of`, the catalog of that moment; such a catalog needs its own cache.
     """
 
     def __init__(
@@ -142,10 +143,10 @@ class SimulationCatalog:
         )
 
     def _facets_of(self, node: int) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        bodies: dict[str, bytes] = {}
         for name in self._graph.nodes.identities.group(node):
-            found = {**found, **self._facets(name)}
-        return found
+            bodies = {**bodies, **self._facets(name)}
+        return bodies
 
     def _facets(self, node: int) -> dict[str, bytes]:
         return self._read.facets.of_each([node], until=self._until).get(node, {})
@@ -168,9 +169,9 @@ class SimulationCatalog:
         try:
             for key in self.writers(node):
                 reading = self.reading(self.process(key))
-                found = reading.columns_of(node) if reading is not None else None
-                if found:
-                    return found
+                catalog_columns = reading.columns_of(node) if reading is not None else None
+                if catalog_columns:
+                    return catalog_columns
         finally:
             self._computing.discard(node)
         return None
@@ -214,7 +215,7 @@ class SimulationCatalog:
         entity = str(self.dataset(int(datasets[0])).id)
         return unread_job_spots(self._graph, self._read, datasets, entity=entity, as_of=self._as_of)
 
-    # Who reads and writes
+    # Readers and writers
 
     def consumers(self, node: int) -> tuple[ProcessKey, ...]:
         """Return the keys of the processes that read a dataset."""
@@ -287,7 +288,7 @@ class SimulationCatalog:
         return known
 
     def _derivation(self, node: int) -> TableDerivation:
-        """Return a dataset that derives from others without a job."""
+        """Return the derivation of a dataset that derives from others without a job."""
         inputs = [
             self.canonical(far)
             for kind, via, far in self._edges(node, leaving=False)
@@ -326,15 +327,13 @@ class SimulationCatalog:
 
     def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
         kind = EdgeKind.WRITES if leaving else EdgeKind.READS
-        found = [
-            self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind
-        ]
+        ends = [self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind]
         if not leaving:
-            found += self._column_sources(job)
-        return tuple(dict.fromkeys(found))
+            ends += self._column_sources(job)
+        return tuple(dict.fromkeys(ends))
 
     def _column_sources(self, job: int) -> list[int]:
-        """Return the datasets from which columns that a job writes derive, inputs or not."""
+        """Return the sources of the columns that a job writes, also those that are not inputs."""
         return [
             self.canonical(far)
             for written in self._ends(job, leaving=True)
@@ -362,7 +361,7 @@ class SimulationCatalog:
         return None
 
     def reading(self, process: Process) -> BoundScript | None:
-        """Return the SQL of a process under the present schemas, None when it has none."""
+        """Return the SQL of a process, read under the current schemas; None if it has no SQL."""
         if not isinstance(process, Job) or process.script is None:
             return None
         known = self._cache.readings.get(process.key)
@@ -371,7 +370,7 @@ class SimulationCatalog:
         return known
 
     def bind(self, process: Process, table: tuple[str, ...]) -> int | None:
-        """Return the dataset that the SQL of a process means by a name, None when ambiguous."""
+        """Return the dataset that a name in the SQL of a process refers to, None if ambiguous."""
         wanted = tuple(part.casefold() for part in table)
         candidates = dict.fromkeys([*process.inputs, *process.outputs])
         fitting = [node for node in candidates if self._is_called(node, wanted)]
@@ -393,10 +392,10 @@ class SimulationCatalog:
             self._cache.column_edges[place] = known
         return known
 
-    # What answers show
+    # Properties in answers
 
     def summary(self, process: Process) -> ConsumerSummary:
-        """Return what answers show about a process."""
+        """Return the properties of a process that answers contain."""
         known = self._cache.summaries.get(process.key)
         if known is None:
             known = self._cache.summaries[process.key] = self._summarize(process)
@@ -436,19 +435,19 @@ class SimulationCatalog:
             for number in unknown:
                 body = stated.get(number)
                 spots = parse_blind_spots(body) if body is not None else []
-                known[number] = [_stated(names[number], spot) for spot in spots]
+                known[number] = [_blind_spot(names[number], spot) for spot in spots]
         return [spot for number in names for spot in known[number]]
 
 
 def _inline_build(raw: str) -> BuildFacet:
-    """Return how a model is built, if only its code is known."""
+    """Return how a model is built, as its code configures it, if no event contains the build."""
     build = build_settings([inline_config(raw)], {})
     if not build.materialized and _INCREMENTAL.search(raw):
         return msgspec.structs.replace(build, materialized="incremental")
     return build
 
 
-def _stated(entity: str, spot: BlindSpotEntry) -> BlindSpot:
+def _blind_spot(entity: str, spot: BlindSpotEntry) -> BlindSpot:
     message = f"line {spot.line}: {spot.message}" if spot.line else spot.message
     return BlindSpot(kind=spot.kind, entity=entity, message=message)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.process import ProcessKey
     from downriver.store import CatalogReader
 
-_NO_JOB = 0  # of a claim that names no job
+_NO_JOB = 0  # of a claim without a job
 _AMBIGUOUS = "ambiguous"  # the confidence of an edge from one of several candidates
 
 
@@ -55,7 +55,7 @@ def load_column_edges(
 def _current_claims(
     claims: list[int], datasets: list[int], reader: CatalogReader, as_of: int
 ) -> set[int]:
-    """Return the claims of a job about each dataset that were the latest: only these count."""
+    """Return the latest claims of a job about each dataset: only these count."""
     spans = reader.evidence.claims(set(claims))
     made = [
         (claim, dataset, min(spans[claim].last.at, as_of))

@@ -1,4 +1,4 @@
-"""Column types as databases write them: comparing two, and the types of expressions."""
+"""Column types as databases spell them: comparison of two types, and types of expressions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DIGITS = {1: 3, 2: 5, 3: 7, 4: 10, 8: 19, 16: 39}  # decimal digits an integer 
 
 
 class ColumnType(NamedTuple):
-    """A type: its family, and how much it holds (digits before and after the point, characters)."""
+    """A type: its family and its capacity (digits before and after the point, characters)."""
 
     family: Family
     whole: int = 0
@@ -56,7 +56,7 @@ UNKNOWN = ColumnType("unknown")
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> ColumnType:
-    """Return a type from its text in any dialect. An unknown type is only equal to itself."""
+    """Parse a type in any dialect. An unknown type is only equal to itself."""
     match = _SHAPE.match(text)
     if match is None or text.rstrip().endswith("[]"):
         return ColumnType("other", name=text.casefold()) if text.strip() else UNKNOWN
@@ -157,7 +157,7 @@ def _number_literal_type(node: exp.Literal) -> ColumnType:
 
 
 def common_type(types: Sequence[ColumnType]) -> ColumnType:
-    """Return the type that holds all of these, unknown when they have none in common."""
+    """Return the type that holds the values of all these types, or unknown if there is none."""
     known = [kind for kind in types if kind.family != "unknown"]
     if not known or len({kind.family for kind in known}) > 1:
         return UNKNOWN
@@ -196,7 +196,7 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
 
 
 def _widest(node: exp.Expression, of: ColumnType) -> ColumnType:
-    """Sums have as many digits as there are; what is rounded away leaves none after the point."""
+    """Return the type without limits on its digits. A rounded value has none after the point."""
     if of.family != "number" or of.name == "float":
         return of
     if isinstance(node, exp.Round):
@@ -205,7 +205,7 @@ def _widest(node: exp.Expression, of: ColumnType) -> ColumnType:
 
 
 def _only_column_type(query: exp.Expression, type_of: TypeOf) -> ColumnType:
-    """Return the type of the one value that a subquery is."""
+    """Return the type of a subquery that is a single value."""
     single = isinstance(query, exp.Select) and len(query.expressions) == 1
     return type_of(query.expressions[0]) if single else UNKNOWN
 
@@ -219,7 +219,7 @@ def _arithmetic_type(node: exp.Binary, type_of: TypeOf) -> ColumnType:
     return common_type([left, right])
 
 
-# How dialects treat types that do not fit: refuse them, compare for equality at least, or convert.
+# How dialects treat mismatched types: reject them, allow only equality, or convert.
 _CONVERTS = frozenset(
     {
         "mysql", "doris", "starrocks", "sqlite", "spark", "spark2", "databricks", "hive",
@@ -302,7 +302,7 @@ def _check_boolean(node: exp.Expression, type_of: TypeOf) -> str:
 
 
 def _check_condition(node: exp.Expression, type_of: TypeOf) -> str:
-    """A date is never a condition; engines differ on numbers and texts."""
+    """Check the type of a condition: a date is never valid; engines differ on numbers and texts."""
     operands = [node.this] if isinstance(node, exp.Not) else [node.left, node.right]
     return _complain_of_dates(operands, type_of)
 
@@ -319,9 +319,9 @@ def _check_order(node: exp.Expression, type_of: TypeOf) -> str:
 
 def _check_between(node: exp.Expression, type_of: TypeOf) -> str:
     for bound in ("low", "high"):
-        found = check_pair(type_of(node.this), type_of(node.args[bound]), _NOT_COMPARED)
-        if found:
-            return found
+        problem = check_pair(type_of(node.this), type_of(node.args[bound]), _NOT_COMPARED)
+        if problem:
+            return problem
     return ""
 
 
@@ -334,11 +334,13 @@ def _check_in(node: exp.Expression, type_of: TypeOf) -> str:
 
 
 def _check_mixed(node: exp.Expression, type_of: TypeOf) -> str:
-    """COALESCE, CASE and the like give one value of several: they must be of one kind."""
+    """Check that COALESCE, CASE and similar expressions choose among values of one kind."""
     if isinstance(node, exp.Case) and node.this is None:
-        found = _complain_of_dates([branch.this for branch in node.args.get("ifs") or ()], type_of)
-        if found:
-            return found
+        problem = _complain_of_dates(
+            [branch.this for branch in node.args.get("ifs") or ()], type_of
+        )
+        if problem:
+            return problem
     families = [type_of(part).family for part in _alternatives(node)]
     known = {family for family in families if family != "unknown"}
     clash = ("text" in known and len(known) > 1) or (
@@ -349,9 +351,9 @@ def _check_mixed(node: exp.Expression, type_of: TypeOf) -> str:
 
 def _alternatives(node: exp.Expression) -> list[exp.Expression]:
     if isinstance(node, exp.Case):
-        found = [branch.args["true"] for branch in node.args.get("ifs") or ()]
+        values = [branch.args["true"] for branch in node.args.get("ifs") or ()]
         default = node.args.get("default")
-        return [*found, *([default] if default is not None else [])]
+        return [*values, *([default] if default is not None else [])]
     return [part for part in (node.this, *node.expressions) if isinstance(part, exp.Expression)]
 
 

@@ -43,14 +43,14 @@ Sentence: TypeAlias = tuple[str | EntityId, ...]  # text, and the entities that 
 class DeltaKind(str, Enum):
     """How a column differs."""
 
-    LOST = "lost"  # it does not exist any more
-    RENAMED = "renamed"  # it has another name
-    UNAVAILABLE = "unavailable"  # its job fails, because an upstream column is missing
+    LOST = "lost"  # dropped
+    RENAMED = "renamed"  # renamed
+    UNAVAILABLE = "unavailable"  # its job fails because an upstream column is missing
     RETYPED = "retyped"
-    CHANGED = "changed"  # other values than before
+    CHANGED = "changed"  # its values differ
     NULLABLE = "nullable"
     ADDED = "added"
-    REQUIRED = "required"  # writers must fill it
+    REQUIRED = "required"  # required: writers must fill it
 
 
 ABSENT = (DeltaKind.LOST, DeltaKind.RENAMED)
@@ -61,7 +61,7 @@ VALUES = (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE)
 class ColumnDelta(NamedTuple):
     """The difference of one column: its new name or type, and the trail from the change.
 
-    `keeps_nulls` is true for other values that are null exactly where the old ones were.
+    `keeps_nulls` is true if the new values are null exactly where the old values were.
     """
 
     to: str = ""
@@ -111,11 +111,11 @@ class Delta(msgspec.Struct):
         return {name: touch for (name, kind), touch in self.touches.items() if kind in kinds}
 
     def put(self, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
-        """Note what happened to a column."""
+        """Record the difference of a column."""
         self.touches.setdefault((column.casefold(), kind), touch)
 
     def mark(self, flag: str, trail: Trail) -> None:
-        """Note something about the dataset as a whole, unless it is known already."""
+        """Record a difference of the whole dataset, unless one of this kind is recorded already."""
         if getattr(self, flag) is None:
             setattr(self, flag, trail)
 
@@ -142,7 +142,7 @@ class Delta(msgspec.Struct):
 
 
 def shape_of(fields: tuple[CatalogColumn, ...] | None, delta: Delta | None = None) -> TableShape:
-    """Return the columns a dataset has, after what happened to it."""
+    """Return the columns of a dataset after a delta."""
     if delta is not None and delta.gone is not None:
         return TableShape(gone=True)
     if fields is None:
@@ -335,10 +335,7 @@ def _check_free(column: str, node: int, delta: Delta, catalog: SimulationCatalog
 
 
 def _existing(column: str, node: int, catalog: SimulationCatalog) -> str:
-    """Return a column in the spelling of the catalog.
-
-    If the schema is known, it must contain the column.
-    """
+    """Return a column as spelled in the catalog. A known schema must contain the column."""
     known = catalog.known_columns(node)
     for name in known:
         if name.casefold() == column.casefold():

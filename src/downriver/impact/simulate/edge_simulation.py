@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def simulate_reader(
     process: Process, catalog: SimulationCatalog, deltas: Mapping[int, Delta]
 ) -> ProcessResult:
-    """Return the effect on a process if only its edges or code references are known."""
+    """Return the effect on a process of which only edges or code references are known."""
     weighing = _EdgeSimulation(process, catalog)
     for node in process.inputs:
         delta = deltas.get(node)
@@ -56,7 +56,7 @@ class _EdgeSimulation:
             self._fail_outputs(use, delta.gone, ())
         for (column, kind), touch in delta.touches.items():
             if not use.known:
-                self._guess(use, column, kind, touch)
+                self._assume_worst(use, column, kind, touch)
             else:
                 self._apply(use, column, kind, touch)
         self._receive_whole(use, delta, basis)
@@ -76,8 +76,10 @@ class _EdgeSimulation:
             for output in use.outputs:
                 self.result.output(output).mark(name, trail)
 
-    def _guess(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
-        """Assume the worst, since the columns that it uses are unknown."""
+    def _assume_worst(
+        self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta
+    ) -> None:
+        """Record the worst possible effect, because the columns in use are unknown."""
         if kind in MISSING:
             reason: Sentence = ("reads ", use.dataset, f"; whether it uses {column} is unknown")
             self.result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")
@@ -93,18 +95,25 @@ class _EdgeSimulation:
     def _apply(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
         named = use.references(column, column)
         fed = use.derives(column)
-        firm = [reference for reference in named if not reference.conditional]
-        through = use.takes_all or len(firm) < len(named)
+        used = [reference for reference in named if reference.clause != "doc"]
+        firm = [reference for reference in used if not reference.conditional]
+        through = use.takes_all or len(firm) < len(used)
         if kind in (DeltaKind.REQUIRED, DeltaKind.ADDED):
             if kind is DeltaKind.ADDED and use.takes_all:
                 self._pass_on(use, column, kind, touch)
             return
+        trail = touch.trail
         if not (firm or fed or through):
+            if named and kind in (DeltaKind.LOST, DeltaKind.RENAMED):
+                self.result.refer(named)
+                described = ("documents ", use.column(column), f", {_GONE[kind]}")
+                self.result.worsen(Outcome.CHANGES, described, trail)
             return
         self.result.refer(named or [use.reference(column)])
-        trail = touch.trail
         if kind in MISSING and (firm or (fed and not through)):
-            self._lose(use, column, kind, trail, certain=bool(firm) or any(d.certain for d in fed))
+            self._record_missing_column(
+                use, column, kind, trail, certain=bool(firm) or any(d.certain for d in fed)
+            )
             self._fail_outputs(use, trail, fed)
             return
         reason = ("copies ", use.column(column), f", {_WORDS[kind]}")
@@ -114,10 +123,10 @@ class _EdgeSimulation:
         for derives in fed:
             self._change(derives, trail)
 
-    def _lose(
+    def _record_missing_column(
         self, use: _InputUse, column: str, kind: DeltaKind, trail: Trail, *, certain: bool
     ) -> None:
-        """Record the use of a column that is missing."""
+        """Record a use of a missing column."""
         reason: Sentence = ("uses ", use.column(column), f", {_GONE[kind]}")
         if kind is DeltaKind.UNAVAILABLE:
             self.result.worsen(Outcome.NOT_REBUILT, reason, trail)
@@ -137,7 +146,7 @@ class _EdgeSimulation:
         delta.put(derives.target, DeltaKind.CHANGED, ColumnDelta("", extend_trail(trail, step)))
 
     def _pass_on(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
-        """Apply the same delta to an output that copies all columns."""
+        """Apply the delta of an input to an output that copies all its columns."""
         reason = ("copies every column of ", use.dataset)
         self.result.worsen(Outcome.CHANGES, reason, touch.trail)
         for output in use.copies:
@@ -227,7 +236,7 @@ class _InputUse:
 
 
 def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> bool:
-    """Return whether a reference in code is a dataset. Code may not contain the namespace."""
+    """Return whether a reference in code means a dataset. The reference may have no namespace."""
     if reference.namespace and reference.namespace != namespace:
         return False
     wanted = reference.name.casefold()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Renamed = Callable[[TableName, str], str]  # the name of a base column after the changes
 
 _ROW_CLAUSES = ("where", "having", "qualify", "distinct", "limit", "offset", "order")
-_DEEPEST = 40  # expressions inside expressions through which names are followed
+_DEEPEST = 40  # limit of nested expressions when names are followed
 
 
 class QueryNormalForm:
@@ -83,7 +83,7 @@ class QueryNormalForm:
         elif isinstance(node, exp.Select):
             for part in _ROW_CLAUSES:
                 clause = node.args.get(part)
-                # The order of rows means something only where it decides which ones remain.
+                # The order of rows matters only where it decides which rows remain.
                 if clause is None or (part == "order" and not node.args.get("limit")):
                     continue
                 yield f"{part} {self.render(clause)}"
@@ -91,7 +91,7 @@ class QueryNormalForm:
             yield f"FROM {node.name.casefold()}"
 
     def render(self, node: object, depth: int = 0) -> str:
-        """Return an expression as text, with the expression of each column in its place."""
+        """Return an expression as text, in which each column is replaced by its expression."""
         if isinstance(node, list):
             return f"[{', '.join(self.render(part, depth) for part in node)}]"
         if not isinstance(node, exp.Expression):
@@ -119,7 +119,7 @@ class QueryNormalForm:
 
 
 def _constants(script: JobScript) -> Iterator[tuple[str, str]]:
-    """Yield the columns that depend on nothing. Only their expressions differ."""
+    """Yield the columns without dependencies. Only their expressions can differ."""
     for tree in script.trees:
         for select in tree.find_all(exp.Select):
             for item in select.expressions:
@@ -159,23 +159,20 @@ class ChangedDependencies:
         return self._process.id if node is None else self._catalog.dataset(node).id
 
     def renamed_deps(self, deps: Deps) -> set[object]:
-        """Return dependencies as they are after columns they begin at were renamed."""
-        found: set[object] = set()
+        """Return dependencies with the new names of renamed base columns."""
+        keys: set[object] = set()
         for table, column, kind, masked in deps:
             node = self._reading.tables.node(table)
             delta = self._deltas.get(node) if node is not None else None
             touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None
-            found.add((table, touch.to if touch else column, kind, masked))
-        return found
+            keys.add((table, touch.to if touch else column, kind, masked))
+        return keys
 
     def touched(
         self, deps: Deps, kinds: tuple[DeltaKind, ...], *, direct: bool = False
     ) -> ColumnDelta | None:
-        """Return what happened to the first of these columns that anything happened to.
-
-        Values that are null where the old ones were come last.
-        """
-        found: ColumnDelta | None = None
+        """Return the delta of the first changed column. Deltas that keep nulls come last."""
+        column_delta: ColumnDelta | None = None
         for table, column, kind, _ in deps:
             if direct and kind >= DepKind.JOIN:
                 continue
@@ -186,11 +183,11 @@ class ChangedDependencies:
             touch = delta.find(column, *kinds)
             if touch is not None and not touch.keeps_nulls:
                 return touch
-            found = found or touch
-        return found
+            column_delta = column_delta or touch
+        return column_delta
 
     def other_rows(self) -> ColumnDelta | None:
-        """Return the reason why an input has other rows, if there is one."""
+        """Return why the rows of an input differ, None if they do not."""
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             if delta is not None and delta.rows is not None:
@@ -293,7 +290,7 @@ class OutputComparison:
         node: int | None,
         delta: Delta,
     ) -> None:
-        """Find what new SQL computes in another way, though from the same columns."""
+        """Record what new SQL computes differently from the same columns."""
         old = QueryNormalForm(self._reading.script, self._reading.found, self._influence.new_name)
         new = QueryNormalForm(self._script, after, _same_name)
         columns = new.columns(now)
@@ -368,7 +365,7 @@ class OutputComparison:
         replaces: bool,
         into: ColumnType | None,
     ) -> None:
-        """Compare a column. `into` is the type of the existing column that gets its values."""
+        """Compare a column. `into` is the type of the existing column that receives its values."""
         step = self._influence.column_id(node, old.name)
         changed = self._influence.touched(old.deps, (DeltaKind.CHANGED, DeltaKind.NULLABLE))
         retyped = self._influence.touched(old.deps, (DeltaKind.RETYPED,))
@@ -401,7 +398,7 @@ class OutputComparison:
         return None if known == UNKNOWN else known
 
     def _compare_star(self, before: ScriptOutput, node: int | None, delta: Delta) -> None:
-        """Known changes pass through tables whose columns are unknown."""
+        """Pass known deltas through a `*` over tables with unknown columns."""
         for table in before.stars:
             source = self._reading.tables.node(table)
             touched = self._deltas.get(source) if source is not None else None

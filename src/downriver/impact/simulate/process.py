@@ -1,4 +1,4 @@
-"""What fills datasets: a job with its code, or a derivation that was declared without a job."""
+"""A process fills datasets: a job with its code, or a derivation declared without a job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ProcessKey: TypeAlias = JobKey | DerivationKey
 class JobColumnEdge(NamedTuple):
     """One column edge of a process: an input's field feeds an output's field.
 
-    An edge is not `certain` when the column may also be one of another table.
+    An edge is not `certain` if the column may belong to another table.
     """
 
     field: str
@@ -46,7 +46,7 @@ class JobColumnEdge(NamedTuple):
 class Job(NamedTuple):
     """A job with its inputs, its outputs and its code.
 
-    `declared` replaces the catalog's column edges by those of edited code, by input.
+    `declared` are the column edges of edited code, by input; they replace those of the catalog.
     """
 
     key: JobKey
@@ -64,7 +64,7 @@ class Job(NamedTuple):
 
 
 class TableDerivation(NamedTuple):
-    """A dataset that derives from others, without a job that is known to fill it."""
+    """A dataset that derives from others and has no known job."""
 
     key: DerivationKey
     id: NodeId
@@ -96,7 +96,7 @@ _JOB_KINDS = {
 
 
 def job_kind(facet: JobTypeFacet) -> str:
-    """Return what a job is, as effects show it: `dbt_model`, `spark_job`, `sql`, `dag` …"""
+    """Return the kind of a job in effects: `dbt_model`, `spark_job`, `sql`, `dag` …"""
     integration, kind = facet.integration.upper(), facet.jobType.upper()
     known = _JOB_KINDS.get((integration, kind)) or _JOB_KINDS.get((integration, ""))
     return known or kind.lower() or integration.lower() or "job"

@@ -79,7 +79,7 @@ class RetypeVisibility:
             return _worst(self._of_base_columns(column.deps))
         known = self._known.get(computation)
         if known is None:
-            self._known[computation] = OTHER  # of a recursive query, while it is followed
+            self._known[computation] = OTHER  # guards against recursive queries
             known = self._known[computation] = self._follow(computation)
         return known
 
@@ -112,8 +112,8 @@ class RetypeVisibility:
     def of(self, node: exp.Expression) -> ValueChange:
         """Return how the values of an expression differ."""
         if isinstance(node, exp.Column):
-            found = self._names.find(node)
-            return OTHER if found is None else self.of_column(found)
+            column = self._names.find(node)
+            return OTHER if column is None else self.of_column(column)
         if isinstance(node, (exp.Select, exp.Subquery, exp.SetOperation, exp.Exists)):
             return self._of_subquery(node)
         operands = _worst(self.of(child) for child in node.iter_expressions())
@@ -143,7 +143,10 @@ class RetypeVisibility:
         return OTHER
 
     def _of_presence(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
-        """A type change makes no value null: counts differ only where distinct values merge."""
+        """Return how a count differs.
+
+        A type change makes no value null, but may merge distinct values.
+        """
         if node.find(exp.Distinct) is not None:
             return SAME if operands <= AS_TEXT else OTHER
         return SAME if operands <= DIFFERENT else OTHER
@@ -216,7 +219,7 @@ class RetypeVisibility:
         )
 
     def _of_key(self, key: exp.Expression, group: exp.Group) -> ValueChange:
-        """Return how a grouping key differs, which may be the number of a select item."""
+        """Return how a grouping key differs. The key may be the number of a select item."""
         select = group.parent
         if isinstance(key, exp.Literal) and key.is_int and isinstance(select, exp.Select):
             place = int(key.name) - 1
@@ -252,14 +255,14 @@ def _base_change(old: str, new: str) -> ValueChange:
 
 
 def _cast(operand: ValueChange, node: exp.Cast) -> ValueChange:
-    found = converted(operand, parse_type(node.to.sql()))
-    return OTHER if found is DIFFERENT and isinstance(node, exp.TryCast) else found
+    value_change = converted(operand, parse_type(node.to.sql()))
+    return OTHER if value_change is DIFFERENT and isinstance(node, exp.TryCast) else value_change
 
 
 def converted(operand: ValueChange, target: ColumnType) -> ValueChange:
-    """Return how values differ once they are converted to a type.
+    """Return how values differ after a conversion to a type.
 
-    Text shows how a value was written, other types only what it was.
+    Text keeps the spelling of a value, other types only the value.
     """
     if operand in (SAME, OTHER):
         return operand

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from downriver.model.verdicts import Reference
     from downriver.openlineage.facets.custom import BuildFacet
 
-# What makes a table have other columns, or columns of other types.
+# Kinds of deltas that change the columns of a table or their types.
 _RESHAPING = frozenset({*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED, DeltaKind.REQUIRED})
 _RENAMING = _RESHAPING - {DeltaKind.RETYPED}
-# The reason of a problem, before and after the names that it is about.
+# The text of a problem, before and after its names.
 _WHY = {
     "missing_column": ("cannot resolve ", ""),
     "ambiguous": ("uses ", ", which is ambiguous: two of its tables have it"),
@@ -63,15 +63,15 @@ def simulate_script(
     head: JobScript | None = None,
     build: BuildFacet | None = None,
 ) -> ProcessResult:
-    """Return the effect on a process with known SQL of these deltas of its tables.
+    """Return the effect of table deltas on a process with known SQL.
 
-    `head` is the SQL it will have by then, and `build` how it is built then, where these change.
+    `head` is its SQL after the change, and `build` how it is built then, if these change.
     """
     return _Simulation(reading, catalog, deltas, head, build or reading.process.build).run()
 
 
 def _unknown_function(problem: SqlProblem) -> str:
-    """Return the function that no dialect has and that is called with what a problem is about."""
+    """Return the unknown function that is called with the column of a problem."""
     call = problem.node.find_ancestor(exp.Anonymous) if problem.node is not None else None
     return "" if call is None else str(call.name).casefold()
 
@@ -98,7 +98,7 @@ class _Simulation:
     def run(self) -> ProcessResult:
         self._receive()
         if self._is_concerned():
-            after, problems = self._foresee()
+            after, problems = self._read_after_change()
             if problems:
                 self._fail(problems)
             if self._lacks_columns() or problems:
@@ -109,12 +109,12 @@ class _Simulation:
         self._pass_on_staleness()
         return self._result
 
-    def _foresee(self) -> tuple[ScriptReading, list[SqlProblem]]:
+    def _read_after_change(self) -> tuple[ScriptReading, list[SqlProblem]]:
         """Return the SQL under the new schemas and its errors.
 
-        It is read again only if it may differ.
+        The SQL is read again only if these may differ.
         """
-        near = self._near()
+        near = self._input_deltas()
         kinds = {kind for delta in near for _, kind in delta.touches}
         gone = any(delta.gone is not None for delta in near)
         if self._head is None and not gone:
@@ -136,15 +136,15 @@ class _Simulation:
             self._reading.tables.shape(table).open for table in self._reading.found.inputs
         ):
             return []
-        found = SqlProblems()
+        sql_problems = SqlProblems()
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             for column in delta.columns(*ABSENT) if delta is not None else ():
                 if self._has_elsewhere(column, node):
                     return []
                 for lookup in self._reading.lookups.get((node, column), ()):
-                    found.add("missing_column", lookup.node, lookup.name)
-        return list(found)
+                    sql_problems.add("missing_column", lookup.node, lookup.name)
+        return list(sql_problems)
 
     def _has_elsewhere(self, column: str, but: int) -> bool:
         tables = self._reading.tables
@@ -155,12 +155,15 @@ class _Simulation:
         )
 
     def _new_problems(self, after: ScriptReading) -> list[SqlProblem]:
-        """Return the problems that the change causes. Earlier ones show limits of this reader."""
+        """Return the problems that the change causes.
+
+        Earlier problems are limits of this reader.
+        """
         if self._head is None:
             return [p for p in after.problems() if not self._reading.has_problem(p)]
         before = list(self._reading.problems())
         names = {(problem.kind, problem.name) for problem in before}
-        # What a function already got that is no column, as a macro without source, is none now.
+        # Before the change, the arguments of these unknown functions were no columns either.
         calls = {called for problem in before if (called := _unknown_function(problem))}
         return [
             problem
@@ -168,7 +171,7 @@ class _Simulation:
             if (problem.kind, problem.name) not in names and _unknown_function(problem) not in calls
         ]
 
-    # Deltas that every reader of a dataset receives, whatever its columns
+    # Deltas that every reader of a dataset receives
 
     def _receive(self) -> None:
         for node in self._reading.inputs:
@@ -187,7 +190,7 @@ class _Simulation:
                 self._result.worsen(Outcome.DEPRECATED, ("uses ", dataset), delta.deprecated)
 
     def _receive_staleness(self) -> None:
-        """Record inputs that are no longer updated, unless it lacks one of their columns."""
+        """Record inputs that are no longer updated."""
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             if delta is not None and delta.stale is not None:
@@ -220,7 +223,7 @@ class _Simulation:
             if (delta := self._deltas.get(node)) is not None
         )
 
-    def _near(self) -> list[Delta]:
+    def _input_deltas(self) -> list[Delta]:
         """Return the deltas of the datasets that this SQL names."""
         nodes = {*self._reading.inputs, *self._process.outputs}
         return [delta for node in nodes if (delta := self._deltas.get(node)) is not None]
@@ -242,13 +245,13 @@ class _Simulation:
     def _read_again(self) -> ScriptReading:
         before = self._reading.tables if self._head is None else None
         tables = BoundTables(self._process, self._catalog, self._deltas, before)
-        near = self._near()
+        near = self._input_deltas()
         kinds = {kind for delta in near for _, kind in delta.touches}
         retyped = DeltaKind.RETYPED in kinds
         same_names = not kinds.intersection(_RENAMING) and all(d.gone is None for d in near)
         if retyped and same_names and self._head is None:
-            found = self._reading.found
-            after = found.with_types(self._script.types_under(found, tables))
+            reading = self._reading.found
+            after = reading.with_types(self._script.types_under(reading, tables))
         else:
             by_nature = bool(self._reading.found.names.natural)
             after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
@@ -273,7 +276,7 @@ class _Simulation:
             self._result.refer(list(self._references(problem)))
 
     def _lost_tables(self) -> Sentence:
-        """Return the tables that it reads and that no longer exist, with commas between them."""
+        """Return the removed tables that the process reads, separated by commas."""
         names: list[str | EntityId] = []
         for node in sorted(self._reading.inputs):
             delta = self._deltas.get(node)
@@ -320,7 +323,7 @@ class _Simulation:
         return ""
 
     def _trail_of(self, problem: SqlProblem) -> Trail:
-        """Return the trail of a problem: that of the column it names, or else of any column."""
+        """Return the trail of a problem: of the column in it, or else of any column."""
         concerned = [
             delta
             for node, delta in self._deltas.items()
@@ -338,7 +341,7 @@ class _Simulation:
         return ()
 
     def _lacks_columns(self) -> bool:
-        """Return whether this reads columns that a failed job no longer fills."""
+        """Return whether the process reads columns that a failed job no longer fills."""
         lacks = False
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
@@ -405,7 +408,7 @@ class _Simulation:
             self._refer_to_values()
 
     def _compare_targets(self) -> None:
-        """Record columns that it adds values to and that have another type now."""
+        """Record existing columns with a new type that the process inserts into."""
         for output in self._reading.found.outputs:
             node = None if output.replaces else self._reading.output_node(output)
             delta = self._deltas.get(node) if node is not None else None
@@ -427,5 +430,8 @@ class _Simulation:
                 continue
             dataset = str(self._catalog.dataset(node).id)
             self._result.refer(
-                [locate_reference(self._process, found.node, dataset, column) for found in lookups]
+                [
+                    locate_reference(self._process, lookup.node, dataset, column)
+                    for lookup in lookups
+                ]
             )

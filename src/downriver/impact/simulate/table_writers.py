@@ -30,12 +30,12 @@ def simulate_writer(
         return None  # this process makes the change
     result = simulate_script(reading, catalog, {node: delta})
     if any(output.open for output in outputs):
-        _doubt(result, catalog.dataset(node).id, delta)
+        _record_possible_failure(result, catalog.dataset(node).id, delta)
     return result
 
 
-def _doubt(result: ProcessResult, dataset: DatasetId, delta: Delta) -> None:
-    """Record that a writer may fail: it writes all columns of a file or table without a schema."""
+def _record_possible_failure(result: ProcessResult, dataset: DatasetId, delta: Delta) -> None:
+    """Record that a writer may fail. It writes all columns of a file or table without a schema."""
     for column, touch in delta.columns(*ABSENT, DeltaKind.ADDED, DeltaKind.REQUIRED).items():
         reason = ("writes ", dataset, f"; whether what it writes has {column} is unknown")
         result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")

@@ -1,4 +1,4 @@
-"""Builds models of both sides of a change in a scratch schema, each after those that it reads."""
+"""Builds models of both sides of a change in a scratch schema, in the order of the data flow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNVERIFIED_FAULTS = {
 
 
 class ModelBuild(NamedTuple):
-    """The result of building a model on one side: its table, or the reason why there is none."""
+    """The result of building a model on one side: its table, or why it was not built."""
 
     state: BuildState
     table: str = ""  # in the scratch schema
@@ -73,7 +73,7 @@ class Builds:
         self.upstream: dict[str, None] = {}  # unchanged models that the database does not have
 
     def build(self, side: Side, name: str) -> ModelBuild:
-        """Build a model of one side, and first what it reads; or return why it is not built."""
+        """Build the models upstream and then the model, or return why it is not built."""
         if (side, name) not in self._done:
             cycle = "the models read each other"
             self._done[side, name] = ModelBuild(BuildState.FAILED, error=cycle)
@@ -95,9 +95,9 @@ class Builds:
         try:
             self._database.create(table, self._render(side, model))
             columns = self._database.columns(self._database.scratch(table))
-            error = self._refused_by_dbt(side, model, columns)
+            error = self._dbt_error(side, model, columns)
         except _UpstreamError as exc:
-            return _after(exc)
+            return _result_after_failure(exc)
         except UnrenderedError as exc:
             return ModelBuild(BuildState.NOT_BUILT, error=exc.detail, unverified=exc.reason)
         except UndefinedReferenceError as exc:
@@ -126,8 +126,8 @@ class Builds:
             self._database.scratch(f"{side}__{model.name}"),
         )
 
-    def _refused_by_dbt(self, side: Side, model: SideModel, columns: list[RelationColumn]) -> str:
-        """Return the error with which dbt refuses these columns, "" if it takes them."""
+    def _dbt_error(self, side: Side, model: SideModel, columns: list[RelationColumn]) -> str:
+        """Return the error with which dbt rejects these columns, "" if it accepts them."""
         families = {c.name.casefold(): parse_type(c.type).family for c in columns}
         violation = next(check_columns(model.build, families), None)
         if violation is not None:
@@ -147,7 +147,7 @@ class Builds:
                 )
         return apply_build(model.build, delta).error
 
-    # What a name in a template is in the database
+    # Names in templates, as relations in the database
 
     def _relation_of(self, side: Side, model: SideModel, key: str) -> str:
         project = model.project
@@ -175,7 +175,7 @@ class Builds:
         return self._database.scratch(build.table)
 
     def _model_named(self, side: Side, model: SideModel, key: str, relation: str) -> str | None:
-        """Return the model of one side that a key means: by its name, or as the latest version."""
+        """Return the model of one side that a key refers to: by name, or as the latest version."""
         models = self._sides[side].models
         if key in models or "." in key:
             return key if key in models else None
@@ -194,7 +194,7 @@ class Builds:
         wanted = [
             f"{schema}_{custom}" if custom else schema for schema in self._default_schemas
         ] + ([custom] if custom else [])
-        return self._choose(candidates, wanted, custom)
+        return self._choose_table(candidates, wanted, custom)
 
     def _find_source(self, relation: str) -> str:
         """Return a table that no model of this side builds."""
@@ -202,21 +202,23 @@ class Builds:
         candidates = self._relations.get(parts[-1], [])
         for length in range(min(len(parts), 3), 1, -1):
             fitting = [
-                found for found in candidates
-                if [part.casefold() for part in found][-length:] == parts[-length:]
+                relations for relations in candidates
+                if [part.casefold() for part in relations][-length:] == parts[-length:]
             ]  # fmt: skip
             if fitting:
                 return self._database.quote(*fitting[0])
-        found = self._choose(candidates, self._default_schemas, "") if len(parts) == 1 else None
-        if found is None:
+        relations = (
+            self._choose_table(candidates, self._default_schemas, "") if len(parts) == 1 else None
+        )
+        if relations is None:
             detail = f"the database has no table {relation}"
             raise UnrenderedError(UnverifiedReason.MISSING_RELATION, detail)
-        return found
+        return relations
 
-    def _choose(
+    def _choose_table(
         self, candidates: list[DatabaseTable], wanted: list[str], custom: str
     ) -> str | None:
-        """Return one of some tables: in the first schema that is wanted, else the only one."""
+        """Return one of some tables: the one in the first preferred schema, else the only one."""
         for schema in wanted:
             for relation in candidates:
                 if relation.schema.casefold() == schema.casefold():
@@ -240,8 +242,8 @@ def _is_enabled(model: SideModel) -> bool:
     return enabled is not False and (not isinstance(enabled, str) or is_true(enabled))
 
 
-def _after(error: _UpstreamError) -> ModelBuild:
-    """Return what becomes of a model that reads one that is not built."""
+def _result_after_failure(error: _UpstreamError) -> ModelBuild:
+    """Return the result of a model that reads a model that is not built."""
     build = error.build
     if build.unverified is not None:
         detail = f"it reads {error.name}, which is not built: {build.error}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from downriver.impact.verify.databases import RelationColumn, ScratchDatabase
 
 _ORDERED = frozenset({"number", "text", "date", "timestamp", "time"})
-_LONGEST = 60  # characters of a value that is shown
+_LONGEST = 60  # characters of a displayed value
 _Columns = dict[str, "RelationColumn"]  # by case-folded name
 
 
@@ -32,7 +32,7 @@ class TableComparison(msgspec.Struct, kw_only=True):
     not_compared: str = ""
 
     def differences(self) -> set[str]:
-        """Return the columns that differ, also by their type, and those of one side only."""
+        """Return the columns that differ in values or type, and those that only one side has."""
         retyped = {
             name
             for name in self.base.keys() & self.head.keys()
@@ -63,48 +63,48 @@ class TableComparer:
     def compare(self, base: str, head: str, keys: Iterable[Sequence[str]]) -> TableComparison:
         """Compare two tables by the first key that is unique in both, else as multisets."""
         pair = _Pair(self._database.scratch(base), self._database.scratch(head))
-        found = TableComparison(
+        comparison = TableComparison(
             base_rows=self.count(base),
             head_rows=self.count(head),
             base=self._columns(pair.base),
             head=self._columns(pair.head),
         )
         most = self._database.options.rows
-        if max(found.base_rows, found.head_rows) > most:
-            found.not_compared = f"more than {most:,} rows (--verify-rows)"
-            return found
-        shared = [name for name in found.base if name in found.head]
+        if max(comparison.base_rows, comparison.head_rows) > most:
+            comparison.not_compared = f"more than {most:,} rows (--verify-rows)"
+            return comparison
+        shared = [name for name in comparison.base if name in comparison.head]
         try:
             if not shared:
-                found.not_compared = "no column in common"
-                return found
-            key = self._find_key(pair, found, keys)
+                comparison.not_compared = "no column in common"
+                return comparison
+            key = self._find_key(pair, comparison, keys)
             if key:
-                self._compare_by_key(pair, found, key, [n for n in shared if n not in key])
+                self._compare_by_key(pair, comparison, key, [n for n in shared if n not in key])
             else:
-                self._compare_as_multisets(pair, found, shared)
+                self._compare_as_multisets(pair, comparison, shared)
         except StatementError as exc:
-            found.not_compared = exc.message
-        return found
+            comparison.not_compared = exc.message
+        return comparison
 
     def _columns(self, relation: str) -> _Columns:
         return {c.name.casefold(): c for c in self._database.columns(relation)}
 
     def _find_key(
-        self, pair: _Pair, found: TableComparison, keys: Iterable[Sequence[str]]
+        self, pair: _Pair, comparison: TableComparison, keys: Iterable[Sequence[str]]
     ) -> list[str]:
         """Return the first key, case-folded, that is unique and not null on both sides."""
         for given in keys:
             key = [name.casefold() for name in given]
             if not key or not all(
-                name in found.base and name in found.head
-                and found.base[name].type == found.head[name].type
+                name in comparison.base and name in comparison.head
+                and comparison.base[name].type == comparison.head[name].type
                 for name in key
             ):  # fmt: skip
                 continue
             sides = (
-                (pair.base, found.base, found.base_rows),
-                (pair.head, found.head, found.head_rows),
+                (pair.base, comparison.base, comparison.base_rows),
+                (pair.head, comparison.head, comparison.head_rows),
             )
             if all(self._distinct(table, columns, key) == rows for table, columns, rows in sides):
                 return key
@@ -117,16 +117,20 @@ class TableComparer:
         return int(self._database.query(sql)[0][0])
 
     def _compare_by_key(
-        self, pair: _Pair, found: TableComparison, key: list[str], others: list[str]
+        self, pair: _Pair, comparison: TableComparison, key: list[str], others: list[str]
     ) -> None:
         quote = self._database.quote
         on = " AND ".join(
-            f"b.{quote(found.base[name].name)} = h.{quote(found.head[name].name)}" for name in key
+            f"b.{quote(comparison.base[name].name)} = h.{quote(comparison.head[name].name)}"
+            for name in key
         )
-        first = f"b.{quote(found.base[key[0]].name)}", f"h.{quote(found.head[key[0]].name)}"
+        first = (
+            f"b.{quote(comparison.base[key[0]].name)}",
+            f"h.{quote(comparison.head[key[0]].name)}",
+        )
         tests = [
-            f"{self._value(found.base[n], found.head[n], 'b')} IS DISTINCT FROM "
-            f"{self._value(found.head[n], found.base[n], 'h')}"
+            f"{self._value(comparison.base[n], comparison.head[n], 'b')} IS DISTINCT FROM "
+            f"{self._value(comparison.head[n], comparison.base[n], 'h')}"
             for n in others
         ]
         both = f"{first[0]} IS NOT NULL AND {first[1]} IS NOT NULL"
@@ -136,21 +140,25 @@ class TableComparer:
         counts = ", ".join(f"count(CASE WHEN {test} THEN 1 END)" for test in counted)
         sql = f"SELECT {counts} FROM {pair.base} AS b FULL JOIN {pair.head} AS h ON {on}"  # noqa: S608
         added, removed, changed, *differing = self._database.query(sql)[0]
-        names = [found.base[name].name for name in key]
-        found.rows = RowComparison(key=names, added=added, removed=removed, changed=changed)
-        found.differing = dict(zip(others, differing, strict=True))
+        names = [comparison.base[name].name for name in key]
+        comparison.rows = RowComparison(key=names, added=added, removed=removed, changed=changed)
+        comparison.differing = dict(zip(others, differing, strict=True))
 
-    def _compare_as_multisets(self, pair: _Pair, found: TableComparison, shared: list[str]) -> None:
-        removed, added = self._except(pair, found, shared)
-        found.rows = RowComparison(added=added, removed=removed)
+    def _compare_as_multisets(
+        self, pair: _Pair, comparison: TableComparison, shared: list[str]
+    ) -> None:
+        removed, added = self._except(pair, comparison, shared)
+        comparison.rows = RowComparison(added=added, removed=removed)
         for name in shared:
-            differing = max(self._except(pair, found, [name])) if removed or added else 0
-            found.differing[name] = differing
+            differing = max(self._except(pair, comparison, [name])) if removed or added else 0
+            comparison.differing[name] = differing
 
-    def _except(self, pair: _Pair, found: TableComparison, names: list[str]) -> tuple[int, int]:
-        """Return how many rows of some columns only the base has, and only the head."""
-        base = ", ".join(self._value(found.base[n], found.head[n], "t") for n in names)
-        head = ", ".join(self._value(found.head[n], found.base[n], "t") for n in names)
+    def _except(
+        self, pair: _Pair, comparison: TableComparison, names: list[str]
+    ) -> tuple[int, int]:
+        """Return how many rows exist only in the base and only in the head, over some columns."""
+        base = ", ".join(self._value(comparison.base[n], comparison.head[n], "t") for n in names)
+        head = ", ".join(self._value(comparison.head[n], comparison.base[n], "t") for n in names)
         before, after = (
             f"SELECT {values} FROM {table} AS t"  # noqa: S608
             for values, table in ((base, pair.base), (head, pair.head))
@@ -163,7 +171,7 @@ class TableComparer:
         return removed, added
 
     def _value(self, column: RelationColumn, other: RelationColumn, alias: str) -> str:
-        """Return a column as SQL in a form that can be compared with that of the other side."""
+        """Return a column as SQL in a form that compares equal on both sides."""
         name = f"{alias}.{self._database.quote(column.name)}"
         family, other_family = parse_type(column.type).family, parse_type(other.type).family
         is_comparable = column.type == other.type and column.type not in ("json", "xml", "point")
@@ -177,21 +185,25 @@ class TableComparer:
         self,
         base: str,
         head: str,
-        found: TableComparison,
+        comparison: TableComparison,
         names: Iterable[str],
         predicted: set[str],
     ) -> list[ColumnComparison]:
         """Return some columns, by case-folded names, with a summary of their values."""
-        chosen = [name for name in {**found.base, **found.head} if name in set(names)]
-        before = self._summaries(base, {n: found.base[n] for n in chosen if n in found.base})
-        after = self._summaries(head, {n: found.head[n] for n in chosen if n in found.head})
+        chosen = [name for name in {**comparison.base, **comparison.head} if name in set(names)]
+        before = self._summaries(
+            base, {n: comparison.base[n] for n in chosen if n in comparison.base}
+        )
+        after = self._summaries(
+            head, {n: comparison.head[n] for n in chosen if n in comparison.head}
+        )
         return [
             ColumnComparison(
-                name=(found.head.get(name) or found.base[name]).name,
+                name=(comparison.head.get(name) or comparison.base[name]).name,
                 predicted=name in predicted,
                 base=before.get(name),
                 head=after.get(name),
-                differing=found.differing.get(name),
+                differing=comparison.differing.get(name),
             )
             for name in chosen
         ]
@@ -211,7 +223,7 @@ class TableComparer:
             sql = f"SELECT {', '.join(parts)} FROM {self._database.scratch(table)}"  # noqa: S608
             values = self._database.query(sql)[0]
         except StatementError:
-            return summaries  # a type that the database cannot order: its name is shown
+            return summaries  # the database cannot order this type: only its name is displayed
         for at, (name, column) in enumerate(columns.items()):
             nulls, low, high = values[3 * at : 3 * at + 3]
             summaries[name] = ColumnSummary(

@@ -141,7 +141,7 @@ class ScratchDatabase(ABC):
 
 @contextmanager
 def open_scratch(options: VerifyOptions) -> Iterator[ScratchDatabase]:
-    """Open a database with an empty scratch schema, which is gone at the end."""
+    """Open a database with an empty scratch schema, which is dropped at the end."""
     scheme = options.url.partition("://")[0].partition("+")[0]
     match scheme:
         case "duckdb":

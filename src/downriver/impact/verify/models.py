@@ -1,8 +1,9 @@
-"""The dbt models of both sides of a change: what they read, and their SQL for a database."""
+"""The dbt models of both sides of a change: their references, and their SQL for a database."""
 
 from __future__ import annotations
 
 import re
+import string
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _BUILT_IN_FULL = frozenset({"is_incremental", "should_full_refresh"})
 _PLACEHOLDER = re.compile(r"downriver_reference_(\d+)_")
-_TRAILING = re.compile(r"[\s;]+\Z")
+_TRAILING = f"{string.whitespace};"
 
 
 class SideModel(NamedTuple):
@@ -100,7 +101,7 @@ class CommitModels:
         return {model.file.path: name for name, model in self.models.items()}
 
     def downstream(self, names: Iterable[str]) -> set[str]:
-        """Return some models and all that read them, at any distance."""
+        """Return some models and all models downstream of them."""
         readers: dict[str, list[str]] = {}
         for name, model in self.models.items():
             for parent in list_refs(model.text):
@@ -124,7 +125,7 @@ def render_model(
 ) -> str:
     """Return the query of a model as dbt runs it when it builds the model from nothing.
 
-    `relation_of` returns what a key of `ref` or `source` is in the database, as SQL. It is called
+    `relation_of` returns the relation of a `ref` or `source` key as SQL. It is called
     only for keys that the query uses. `own` is the name of the model's own table.
     """
     project = model.project
@@ -147,5 +148,5 @@ def render_model(
         raise UnrenderedError(UnverifiedReason.TEMPLATE, unknown[0])
     for table in rendered.tables:
         if table not in placeholders.values():
-            relation_of(table)  # raises, unless the database has it
-    return resolve(_TRAILING.sub("", rendered.texts[0]))
+            relation_of(table)  # raises if the database does not have it
+    return resolve(rendered.texts[0].rstrip(_TRAILING))

@@ -1,4 +1,4 @@
-"""Builds what a change affects on both sides, and compares what is observed with the prediction."""
+"""Builds the affected models on both sides, and compares the observation with the prediction."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ _CONTRADICTED = {
 def verify_commits(
     impact: Impact, pairs: Sequence[FilePair], trees: CommitTrees, options: VerifyOptions
 ) -> Impact:
-    """Return an impact with what a database shows of it.
+    """Return an impact with its verification by a database.
 
-    What contradicts the prediction, and was not predicted, makes the answer incomplete.
+    A failure or difference that was not predicted makes the answer incomplete.
     """
     sides: dict[Side, CommitModels] = {
         "base": CommitModels(Repository(trees.base, is_fixed=True)),
         "head": CommitModels(Repository(trees.head, is_fixed=True)),
     }
     with open_scratch(options) as database:
-        found = _Verifier(impact, pairs, sides, database).run()
+        verification = _Verifier(impact, pairs, sides, database).run()
     spots = [
         BlindSpot(kind="contradicted", entity=model.model, message=_CONTRADICTED[kind])
-        for model in found.models
+        for model in verification.models
         for kind in model.contradictions
         if kind in _CONTRADICTED
     ]
     spots = [*impact.blind_spots, *spots]
     return msgspec.structs.replace(
         impact,
-        verification=found,
+        verification=verification,
         blind_spots=spots,
         complete=is_complete(spots, unread=impact.unread),
     )
@@ -108,16 +108,16 @@ class _Verifier:
     def _list_changed(self, pairs: Sequence[FilePair]) -> set[str]:
         """Return the models that the change edits, those that it affects, and all downstream."""
         edited = {pair.path for pair in pairs}
-        found: set[str] = set()
+        models: set[str] = set()
         for side in self._sides.values():
-            found |= {name for path, name in side.by_path().items() if path in edited}
-            found |= set(self._impact.rebuild.models) & side.models.keys()
-        # A model may be removed from the way between two others by one side only.
+            models |= {name for path, name in side.by_path().items() if path in edited}
+            models |= set(self._impact.rebuild.models) & side.models.keys()
+        # One side may remove a model that connects two others.
         while True:
-            more = {name for side in self._sides.values() for name in side.downstream(found)}
-            if more <= found:
-                return found
-            found |= more
+            more = {name for side in self._sides.values() for name in side.downstream(models)}
+            if more <= models:
+                return models
+            models |= more
 
     def _effects_by_model(self, effects: Iterable[Effect]) -> dict[str, Effect]:
         found: dict[str, Effect] = {}
@@ -155,7 +155,7 @@ class _Verifier:
         base, head = (self._builds.build(side, name) for side in _SIDES)
         model = self._sides["head"].models.get(name) or self._sides["base"].models[name]
         is_changed = prediction is not None
-        found = ModelVerification(
+        model_verification = ModelVerification(
             model=name,
             path=model.file.path,
             predicted=effect.outcome if effect is not None else _CHANGES[is_changed],
@@ -163,36 +163,48 @@ class _Verifier:
             head=_side(head),
             prediction=prediction,
         )
-        found.unverified, found.detail = _why_unverified(base, head)
-        if found.unverified is not None:
-            return found
+        model_verification.unverified, model_verification.detail = _why_unverified(base, head)
+        if model_verification.unverified is not None:
+            return model_verification
         if BuildState.ABSENT not in (base.state, head.state):
-            self._compare(found, base, head)
+            self._compare(model_verification, base, head)
         elif head.state is BuildState.BUILT:
-            found.head = SideBuild(state=head.state, rows=self._comparer.count(head.table))
-        found.contradictions += _contradictions_of_state(found)
-        return found
+            model_verification.head = SideBuild(
+                state=head.state, rows=self._comparer.count(head.table)
+            )
+        model_verification.contradictions += _contradictions_of_state(model_verification)
+        return model_verification
 
-    def _compare(self, found: ModelVerification, base: ModelBuild, head: ModelBuild) -> None:
+    def _compare(
+        self, model_verification: ModelVerification, base: ModelBuild, head: ModelBuild
+    ) -> None:
         if head.state is not BuildState.BUILT:
-            found.base = SideBuild(state=base.state, rows=self._comparer.count(base.table))
+            model_verification.base = SideBuild(
+                state=base.state, rows=self._comparer.count(base.table)
+            )
             return
-        keys = list(self._sides["base"].models[found.model].keys())
+        keys = list(self._sides["base"].models[model_verification.model].keys())
         tables = self._comparer.compare(base.table, head.table, keys)
-        found.base = SideBuild(state=base.state, rows=tables.base_rows)
-        found.head = SideBuild(state=head.state, rows=tables.head_rows)
-        found.rows, found.not_compared = tables.rows, tables.not_compared
-        predicted = set(found.prediction.columns) if found.prediction is not None else set()
+        model_verification.base = SideBuild(state=base.state, rows=tables.base_rows)
+        model_verification.head = SideBuild(state=head.state, rows=tables.head_rows)
+        model_verification.rows, model_verification.not_compared = tables.rows, tables.not_compared
+        predicted = (
+            set(model_verification.prediction.columns)
+            if model_verification.prediction is not None
+            else set()
+        )
         differing = tables.differences()
         expected = predicted
-        if found.prediction is not None and (found.prediction.rows or found.prediction.unknown):
+        if model_verification.prediction is not None and (
+            model_verification.prediction.rows or model_verification.prediction.unknown
+        ):
             expected = predicted | tables.base.keys() & tables.head.keys()
-        surprising = self._surprising(found, tables, differing - predicted)
+        surprising = self._unpredicted_columns(model_verification, tables, differing - predicted)
         unstable: set[str] = set()
         if surprising:
-            unstable = self._unstable_columns(found, base, keys)
+            unstable = self._unstable_columns(model_verification, base, keys)
             surprising -= unstable
-        found.columns = [
+        model_verification.columns = [
             msgspec.structs.replace(column, unstable=True)
             if column.name.casefold() in unstable
             else column
@@ -201,14 +213,16 @@ class _Verifier:
             )
         ]
         if surprising:
-            found.contradictions.append(Contradiction.UNPREDICTED_DIFFERENCE)
+            model_verification.contradictions.append(Contradiction.UNPREDICTED_DIFFERENCE)
 
-    def _surprising(
-        self, found: ModelVerification, tables: TableComparison, columns: set[str]
+    def _unpredicted_columns(
+        self, model_verification: ModelVerification, tables: TableComparison, columns: set[str]
     ) -> set[str]:
-        """Return what differs, of these columns and of the rows ("*"), and was not predicted."""
-        prediction = found.prediction
-        if found.predicted in _MAY_FAIL or (prediction is not None and prediction.unknown):
+        """Return the differing columns, and "*" for the rows, that were not predicted."""
+        prediction = model_verification.prediction
+        if model_verification.predicted in _MAY_FAIL or (
+            prediction is not None and prediction.unknown
+        ):
             return set()
         if prediction is not None and prediction.rows:
             shared = tables.base.keys() & tables.head.keys()
@@ -217,11 +231,11 @@ class _Verifier:
         return columns | ({"*"} if has_other_rows else set())
 
     def _unstable_columns(
-        self, found: ModelVerification, base: ModelBuild, keys: list[list[str]]
+        self, model_verification: ModelVerification, base: ModelBuild, keys: list[list[str]]
     ) -> set[str]:
         """Return the columns that also differ between two builds of the base."""
         try:
-            again = self._builds.rebuild("base", found.model)
+            again = self._builds.rebuild("base", model_verification.model)
         except StatementError:
             return set()
         tables = self._comparer.compare(base.table, again, keys)
@@ -231,7 +245,7 @@ class _Verifier:
 
 
 def _names_by_relation(sides: dict[Side, CommitModels]) -> dict[str, str]:
-    """Return the models by their relations, and by the last part of each where it is unique."""
+    """Return the models by relation, and by the last part of the relation if it is unique."""
     full = {
         project_name(model).casefold(): name
         for side in sides.values()
@@ -265,9 +279,15 @@ def _why_unverified(base: ModelBuild, head: ModelBuild) -> tuple[UnverifiedReaso
     return None, ""
 
 
-def _contradictions_of_state(found: ModelVerification) -> list[Contradiction]:
-    if found.head.state is BuildState.FAILED and found.predicted not in _MAY_FAIL:
+def _contradictions_of_state(model_verification: ModelVerification) -> list[Contradiction]:
+    if (
+        model_verification.head.state is BuildState.FAILED
+        and model_verification.predicted not in _MAY_FAIL
+    ):
         return [Contradiction.UNPREDICTED_FAILURE]
-    if found.head.state is BuildState.BUILT and found.predicted is Outcome.FAILS:
+    if (
+        model_verification.head.state is BuildState.BUILT
+        and model_verification.predicted is Outcome.FAILS
+    ):
         return [Contradiction.UNCONFIRMED_FAILURE]
     return []

@@ -81,7 +81,7 @@ class Difference(NamedTuple):
 
 def compare_dbt_files(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) -> FileEntries:
     """Compare the edited YAML files of dbt projects."""
-    found = FileEntries([], [])
+    file_entries = FileEntries([], [])
     for pair in pairs:
         project = project_of(pair.path, head.projects) or project_of(pair.path, base.projects)
         if project is None or not pair.is_type(*PROPERTIES):
@@ -90,18 +90,20 @@ def compare_dbt_files(pairs: Sequence[FilePair], base: CommitCode, head: CommitC
         folder = PurePosixPath(pair.path).parent.as_posix()
         if name == PROJECT_FILE and pair.base is not None:
             has_packages = names_packages(project, head)
-            found.unread.extend(_compare_project(pair, (base, head), has_packages=has_packages))
+            file_entries.unread.extend(
+                _compare_project(pair, (base, head), has_packages=has_packages)
+            )
         elif name in _PACKAGE_FILES and folder == project.root:
-            found.unread.extend(_compare_packages(pair))
+            file_entries.unread.extend(_compare_packages(pair))
         elif name == _PROFILES:
             if load_properties(pair.base) != load_properties(pair.head):
-                found.unread.append(
+                file_entries.unread.append(
                     _unread(pair, 0, "the warehouse or schema of a target may differ")
                 )
         elif project.kind_of(pair.path) is not None:
-            found.definitions.extend(_compare_definitions(pair, head.namespace))
-            found.unread.extend(_compare_properties(pair))
-    return found
+            file_entries.definitions.extend(_compare_definitions(pair, head.namespace))
+            file_entries.unread.extend(_compare_properties(pair))
+    return file_entries
 
 
 def _unread(pair: FilePair, line: int, detail: str) -> Unread:
@@ -115,14 +117,14 @@ def _compare_project(
     pair: FilePair, sides: Sequence[CommitCode], *, has_packages: bool
 ) -> Iterator[Unread]:
     before, after = load_properties(pair.base), load_properties(pair.head)
-    for found in list_differences(before, after):
-        top = found.keys[0]
+    for difference in list_differences(before, after):
+        top = difference.keys[0]
         if top == "vars":
-            if has_packages and not any(_mentions(side, found.keys[-1]) for side in sides):
+            if has_packages and not any(_mentions(side, difference.keys[-1]) for side in sides):
                 effect = "no file that could be read uses the variable; a package may"
-                yield _unread(pair, found.line, f"{found.describe()}: {effect}")
-        elif top not in _OF_PROJECT and not HARMLESS.intersection(found.keys):
-            yield _unread(pair, found.line, found.describe())
+                yield _unread(pair, difference.line, f"{difference.describe()}: {effect}")
+        elif top not in _OF_PROJECT and not HARMLESS.intersection(difference.keys):
+            yield _unread(pair, difference.line, difference.describe())
 
 
 def _mentions(side: CommitCode, variable: str) -> bool:
@@ -155,14 +157,14 @@ def _compare_packages(pair: FilePair) -> Iterator[Unread]:
 
 
 def _packages(source: str | None) -> dict[str, str]:
-    found = {}
+    packages = {}
     for kind in ("packages", "projects"):
         for entry in entries(load_properties(source).get(kind)):
             keys = ("package", "git", "local", "tarball", "private", "name")
             name = next((text(entry.get(key)) for key in keys if text(entry.get(key))), "")
             versions = [f"{key} {value}" for key, value in entry.items() if key not in keys]
-            found[name] = ", ".join(versions) or "any version"
-    return found
+            packages[name] = ", ".join(versions) or "any version"
+    return packages
 
 
 # Property files
@@ -198,9 +200,14 @@ def _compare_resources(
     old, new = _by_name(before.get(kind)), _by_name(after.get(kind))
     for name in {**old, **new}:
         entry = mapping(new.get(name))
-        for found in list_differences(mapping(old.get(name)), entry):
-            if found.keys[0] not in ("config", "constraints") and "config" not in found.keys:
-                yield _unread(pair, found.line or _line(entry), f"{name}: {found.describe()}")
+        for difference in list_differences(mapping(old.get(name)), entry):
+            if (
+                difference.keys[0] not in ("config", "constraints")
+                and "config" not in difference.keys
+            ):
+                yield _unread(
+                    pair, difference.line or _line(entry), f"{name}: {difference.describe()}"
+                )
 
 
 def _compare_sources(
@@ -216,10 +223,10 @@ def _compare_sources(
             for table in tables[0].keys() & tables[1].keys()
         ]
         for shown, was, will_be in compared:
-            for found in list_differences(was, will_be):
-                if found.keys[0] not in _OF_SOURCE:
-                    line = found.line or _line(will_be)
-                    yield _unread(pair, line, f"source {shown}: {found.describe()}")
+            for difference in list_differences(was, will_be):
+                if difference.keys[0] not in _OF_SOURCE:
+                    line = difference.line or _line(will_be)
+                    yield _unread(pair, line, f"source {shown}: {difference.describe()}")
 
 
 def _by_name(value: object) -> dict[str, dict[str, Any]]:

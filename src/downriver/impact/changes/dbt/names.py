@@ -1,4 +1,4 @@
-"""References of dbt code to models, sources and macros that the head commit does not have.
+"""References in dbt code to models, sources and macros that do not exist in the head commit.
 
 dbt does not compile a project with such a reference.
 """
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from downriver.impact.changes.commit_code import CommitCode
     from downriver.impact.changes.commits import FilePair
 
-_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_TAG = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z)", re.DOTALL)
 _CALL = re.compile(r"(?<![\w.])(\w+)\s*\(")
 _PACKAGE_FILES = ("packages.yml", "dependencies.yml")
 
 
 class BrokenReference(NamedTuple):
-    """A file that refers to something that does not exist. `certain`: no package can have it."""
+    """A file with a reference to something that does not exist.
+
+    `certain`: no package can define it.
+    """
 
     path: str
     line: int
@@ -37,7 +40,7 @@ class BrokenReference(NamedTuple):
 def find_broken_references(
     pairs: Sequence[FilePair], base: CommitCode, head: CommitCode
 ) -> list[BrokenReference]:
-    """Return the references that break by the edits: one for each file."""
+    """Return the references that the edits break: one for each file."""
     edited = {pair.path: pair for pair in pairs}
     found: dict[str, BrokenReference] = {}
     for project in head.projects:
@@ -88,7 +91,7 @@ def _reference(path: str, source: str, key: str, at: int, *, certain: bool) -> B
 
 def _keys(project: DbtProject) -> set[str]:
     """Return what `ref` and `source` of a project can name."""
-    return {*project.names, *(model.name for model in project.models.values())}
+    return {*project.names, *(model.name for model in project.all_models)}
 
 
 def _is_code(path: str, project: DbtProject, head: CommitCode) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.code.dbt_build import JinjaExpression, inline_config
 from downriver.capture.code.dbt_resources import entries, is_true, mapping, text
+from downriver.capture.code.dbt_snapshots import split_snapshots
 from downriver.capture.code.yaml_documents import YamlError
 from downriver.capture.scan import project_of
 from downriver.capture.scan.located_text import load_yaml
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from downriver.capture.scan.dbt import DbtProject
+    from downriver.capture.scan.dbt.project import DbtModelFile
     from downriver.impact.changes.commit_code import CommitCode
     from downriver.impact.changes.commits import FilePair
     from downriver.openlineage.facets.custom import BuildFacet
@@ -39,8 +41,8 @@ HARMLESS = frozenset(
         "on_configuration_change", "static_analysis", "freshness",
     }
 )  # fmt: skip
-_JUDGED = frozenset({"on_schema_change", "contract"})  # by how the model is built then
-# They decide which rows an incremental model or a snapshot keeps, or how a seed is loaded.
+_JUDGED = frozenset({"on_schema_change", "contract"})  # by the new materialization
+# Options that decide which rows an incremental model or snapshot keeps, or how a seed is loaded.
 _ROWS = frozenset(
     {
         "unique_key", "incremental_strategy", "merge_update_columns", "merge_exclude_columns",
@@ -76,7 +78,7 @@ class ModelChange(NamedTuple):
 
 
 class SettingEdits(NamedTuple):
-    """What edited dbt settings come to. `builds` is how head builds models, by their paths."""
+    """The effects of edited dbt settings. `builds` is how head builds models, by their paths."""
 
     builds: dict[str, BuildFacet]
     changes: list[ModelChange]
@@ -92,7 +94,7 @@ NO_SETTINGS = SettingEdits({}, [], [])
 
 
 def compare_settings(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) -> SettingEdits:
-    """Compare the options of all models, snapshots and seeds that edits can concern."""
+    """Compare the options of all models, snapshots and seeds that the edits can affect."""
     comparison = _Comparison(pairs, base, head)
     for project in head.projects:
         before = _same_project(project, base.projects)
@@ -121,36 +123,46 @@ class _Comparison:
             yield Unread(path=path, line=line, reason=UnreadReason.SETTING, detail=detail)
 
     def compare(self, before: DbtProject, after: DbtProject) -> None:
-        for path, name in self._concerned(after).items():
-            if path in before.models:
-                self._compare_model(path, name, before, after)
+        known = {(model.path, model.name): model for model in before.all_models}
+        for model in self._affected_models(after):
+            was = known.get((model.path, model.name)) or before.models.get(model.path)
+            if was is not None:
+                self._compare_model(was, model, before, after)
 
-    def _concerned(self, project: DbtProject) -> dict[str, str]:
-        """Return the models whose options an edited file can set, by path."""
+    def _affected_models(self, project: DbtProject) -> list[DbtModelFile]:
+        """Return the models whose options an edited file can set."""
         own = {p: pair for p, pair in self._pairs.items() if _is_in(p, project, self._sides[1])}
         edited = (PurePosixPath(project.root) / PROJECT_FILE).as_posix()
-        names = {path: model.name for path, model in project.models.items()}
         if edited in own:
-            return names
+            return project.all_models
         described = {
-            name for pair in own.values() if pair.is_type(*PROPERTIES) for name in _described(pair)
+            name
+            for pair in own.values()
+            if pair.is_type(*PROPERTIES)
+            for name in _names_in_properties(pair)
         }
-        return {p: name for p, name in names.items() if p in own or name in described}
+        return [m for m in project.all_models if m.path in own or m.name in described]
 
-    def _compare_model(self, path: str, name: str, before: DbtProject, after: DbtProject) -> None:
-        texts = [side.text(path) for side in self._sides]
-        old = before.config_of(path, before.models[path].name, texts[0])
+    def _compare_model(
+        self, previous: DbtModelFile, model: DbtModelFile, before: DbtProject, after: DbtProject
+    ) -> None:
+        path, name = model.path, model.name
+        texts = [
+            _own_code(side.text(path), one.name)
+            for side, one in zip(self._sides, (previous, model), strict=True)
+        ]
+        old = before.config_of(path, previous.name, texts[0])
         new = after.config_of(path, name, texts[1])
         kind = after.kind_of(path) or "model"
         stored = kind if kind != "model" else ""
         was, will_be = (stored or text(config.get("materialized")) for config in (old, new))
         for option in sorted({*old, *new}):
-            values = _plain(old.get(option)), _plain(new.get(option))
+            values = _plain_value(old.get(option)), _plain_value(new.get(option))
             if values[0] != values[1]:
                 self._judge(path, name, option, values, (was, will_be))
         builds = [
-            project.build_of(path, project.models[path].name, source)
-            for project, source in zip((before, after), texts, strict=True)
+            before.build_of(path, previous.name, texts[0]),
+            after.build_of(path, name, texts[1]),
         ]
         if builds[0] != builds[1]:
             self.builds[path] = builds[1]
@@ -185,11 +197,11 @@ class _Comparison:
     def _report(
         self, path: str, name: str, option: str, values: tuple[Any, Any], effect: str
     ) -> None:
-        file, line = self._place(path, name, option)
+        file, line = self._find_setting(path, name, option)
         difference = f"{option}: {_shown(values[0])} -> {_shown(values[1])}: {effect}"
         self._open.setdefault((file, line, difference), []).append(name)
 
-    def _place(self, path: str, name: str, option: str) -> tuple[str, int]:
+    def _find_setting(self, path: str, name: str, option: str) -> tuple[str, int]:
         """Return the edited file that sets an option of a model, and the line."""
         own = self._pairs.get(path)
         if own is not None and any(
@@ -198,7 +210,7 @@ class _Comparison:
             return path, _line_of(own.head or "", option)
         files = [pair for pair in self._pairs.values() if pair.is_type(*PROPERTIES)]
         for pair in files:
-            if name in _described(pair):
+            if name in _names_in_properties(pair):
                 source = pair.head or ""
                 at = source.find(f"name: {name}")
                 start = source.count("\n", 0, max(at, 0))
@@ -209,11 +221,16 @@ class _Comparison:
         return path, 1
 
 
+def _own_code(source: str, name: str) -> str:
+    """Return the part of a file that is a snapshot; a model has the whole file."""
+    return split_snapshots(source).get(name, source)
+
+
 def _is_in(path: str, project: DbtProject, code: CommitCode) -> bool:
     return project_of(path, code.projects) is project
 
 
-def _described(pair: FilePair) -> set[str]:
+def _names_in_properties(pair: FilePair) -> set[str]:
     """Return the names of the models, snapshots and seeds in either version of a property file."""
     return {
         text(entry.get("name"))
@@ -233,11 +250,13 @@ def load_properties(source: str | None) -> dict[str, Any]:
 
 def list_edited_variables(pair: FilePair) -> set[str]:
     """Return the variables that an edited project file sets to another value."""
-    sides = [_flat(load_properties(source).get("vars")) for source in (pair.base, pair.head)]
+    sides = [
+        _flatten_variables(load_properties(source).get("vars")) for source in (pair.base, pair.head)
+    ]
     return {name for name in {**sides[0], **sides[1]} if sides[0].get(name) != sides[1].get(name)}
 
 
-def _flat(variables: object) -> dict[str, list[Any]]:
+def _flatten_variables(variables: object) -> dict[str, list[Any]]:
     """Return variables by name, also those of one package only."""
     found: dict[str, list[Any]] = {}
     for name, value in mapping(variables).items():
@@ -248,7 +267,7 @@ def _flat(variables: object) -> dict[str, list[Any]]:
 
 
 def list_edited_sources(pair: FilePair) -> set[str]:
-    """Return the tables of sources that an edited property file puts in another place."""
+    """Return the source tables whose database, schema or name an edited property file changes."""
     sides = [dict(_places(source)) for source in (pair.base, pair.head)]
     keys = (key for key in {**sides[0], **sides[1]} if sides[0].get(key) != sides[1].get(key))
     return {table for _, table in keys}
@@ -262,12 +281,12 @@ def _places(source: str | None) -> Iterator[tuple[tuple[str, str], list[Any]]]:
             yield key, [*place, table.get("identifier"), table.get("quoting")]
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Return a value in a form that is the same in Python, Jinja and YAML."""
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _plain_value(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)) and not isinstance(value, JinjaExpression):
-        return [_plain(part) for part in value]
+        return [_plain_value(part) for part in value]
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and (is_true(value) or value.lower() == "false"):

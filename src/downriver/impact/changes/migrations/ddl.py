@@ -1,7 +1,7 @@
 """Reads migrations: the changes that DDL makes, and the statements whose effect is unknown.
 
-A statement counts as read only when its effect on tables is known. Everything else is `Unread`,
-so that a migration with a typing error is never a migration without effect.
+A statement counts as read only when its effect on tables is known. Everything else is `Unread`: a
+migration with a typing error never counts as one without effect.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from downriver.capture.sql.limits import Budget, SqlLimits
@@ -113,9 +114,10 @@ NO_CHANGES = "has no statement that changes a table, such as ALTER TABLE or DROP
 
 
 class _Statement(NamedTuple):
-    """One statement of a migration. `made` are the tables that it creates or `replaces`.
+    """One statement of a migration.
 
-    `columns` are those that it lists for the table that it creates.
+    `made` are the tables that it creates, and `replaces` those that it creates again. `columns` are
+    the columns listed for the created table.
     """
 
     key: str
@@ -158,7 +160,7 @@ def _read_statements(sql: str, dialect: str | None, path: str) -> list[_Statemen
     return list(_Migration(dialect, path).read(sql))
 
 
-# What clients run that is not SQL: files that are run, commands and results run as SQL.
+# Commands of database clients: run a file, run a shell command, run a result as SQL.
 _INCLUDE = re.compile(
     r"^[ \t]*(?:\\i(?:r|nclude|nclude_relative)?\s|@{1,2}[\w./~\"']|source\s+\S+\.\w+|\.read\s"
     r"|:r\s|!)|^[ \t]*\\!|\\gexec\b",
@@ -176,6 +178,8 @@ _PLACEHOLDER = re.compile(
     r"\$\{[^}\n]*\}|\$\(\w+\)|#\{[^}\n]*\}|(?<![\w:]):'?\"?[A-Za-z_]\w*|&&?\w+|%\(\w+\)s|%s"
     r"|(?<![{%])\{\w*\}|<<\w+>>|__\w+__"
 )
+# A table whose name is an expression: IDENTIFIER($name), but not IDENTIFIER('orders').
+_DYNAMIC_NAME = re.compile(r"\bidentifier\s{0,20}\(\s{0,20}[$:@\w]", re.IGNORECASE)
 _SHOWN = 80
 
 
@@ -245,6 +249,8 @@ class _Migration:
             if reason is not None:
                 at = (spot.line or parsed.line) + lines
                 return self._unread(parsed.sql, at, reason, parsed.sql)
+        if _DYNAMIC_NAME.search(parsed.sql) and not isinstance(parsed.tree, exp.Query):
+            return self._unread(parsed.sql, line, UnreadReason.DYNAMIC_SQL, parsed.sql)
         effect = DdlEffect.of(parsed)
         if effect.known and _has_placeholder(parsed.sql, effect):
             return self._unread(parsed.sql, line, UnreadReason.TEMPLATE, parsed.sql)
@@ -266,7 +272,7 @@ class _Migration:
         )
 
     def _read_in_other_dialect(self, parsed: ScriptStatement, lines: int) -> _Statement | None:
-        """Read a statement in another dialect where none was named, or by its known shapes."""
+        """Read a statement in another dialect if no dialect was named, or by its known shapes."""
         changes = tuple(read_vendor_text(parsed.sql))
         if changes or HARMLESS_ALTER.match(parsed.sql):
             return self._read_as(parsed, lines, DdlEffect(True, changes))
@@ -298,6 +304,7 @@ _REASONS = {
     "dynamic_sql": UnreadReason.DYNAMIC_SQL,
     "procedure_call": UnreadReason.PROCEDURE_CALL,
     "foreign_code": UnreadReason.FOREIGN_CODE,
+    "included_file": UnreadReason.INCLUDE,
     "template": UnreadReason.TEMPLATE,
 }
 
@@ -316,8 +323,8 @@ def _ddl_words(sql: str) -> int:
 
 
 _TRANSACTION = re.compile(
-    r"(?:(?:begin|end|start|commit)\s*(?:tran|transaction|work|try|catch|if|loop|while|case)?"
-    r"\s*\w*)?\s*(?:\$\w*\$)?\s*(?:language\s+(?:plpgsql|sql))?\Z",
+    r"(?:(?:begin|end|start|commit) ?(?:tran|transaction|work|try|catch|if|loop|while|case)?"
+    r" ?\w*)? ?(?:\$\w*\$)? ?(?:language (?:plpgsql|sql))?\Z",
     re.IGNORECASE,
 )
 _DECLARATION = re.compile(r"\s*(?:declare|set|let)\b|\s*@?\w+\s*:=", re.IGNORECASE)
@@ -325,7 +332,7 @@ _DECLARATION = re.compile(r"\s*(?:declare|set|let)\b|\s*@?\w+\s*:=", re.IGNORECA
 
 def _is_block_word(chunk: str) -> bool:
     """Return whether a piece of a script contains no statement, such as a bracket of a block."""
-    text = strip_strings(chunk).strip()
+    text = " ".join(strip_strings(chunk).split())
     if not text or _TRANSACTION.match(text):
         return True
     return _DECLARATION.match(text) is not None

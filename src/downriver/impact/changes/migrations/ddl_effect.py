@@ -46,7 +46,7 @@ def strip_strings(sql: str) -> str:
 
 
 class DdlEffect(NamedTuple):
-    """What a statement does to tables. It is `known` only when all of its effect is.
+    """The effect of a statement on tables. It is `known` only if the whole effect is known.
 
     `made` are tables that the statement creates, or `replaces`; `columns` are those it lists for
     the table.
@@ -71,7 +71,7 @@ class DdlEffect(NamedTuple):
 
 
 def _effect_without_tree(parsed: ScriptStatement) -> DdlEffect:
-    """A statement recognized by its words alone: harmless ones are listed, others are unread."""
+    """Classify a statement by its keywords: harmless ones are listed, all others are unread."""
     effect = parsed.effect
     if effect is not None and effect.lifecycle is not None:
         return DdlEffect(bool(effect.written), tuple(_lifecycle_changes(parsed)))
@@ -118,7 +118,7 @@ _WITHOUT_CHANGE = (
     exp.Analyze, exp.Describe, exp.Declare, exp.Show, exp.Kill, exp.Cache, exp.Uncache,
     exp.Refresh, exp.Attach, exp.Detach, exp.Summarize, exp.Semicolon, exp.Export,
 )  # fmt: skip
-# Functions of PostgreSQL that a migration calls by SELECT, and that alter no table.
+# Functions of PostgreSQL that migrations call with SELECT and that alter no table.
 _HARMLESS_FUNCTIONS = re.compile(
     r"(?:setval|nextval|currval|lastval|set_config|current_setting|pg_\w+|now|version|format|concat"
     r"|current_\w+|to_\w+|coalesce|row_number|md5|uuid\w*|gen_random_uuid|json\w*|array\w*)\Z",
@@ -150,7 +150,7 @@ def _effect_of_tree(tree: exp.Expression) -> DdlEffect:
 
 
 def _effect_of_calls(select: exp.Select) -> DdlEffect:
-    """A SELECT without a table may run a function that alters tables."""
+    """Return the effect of the functions that a SELECT calls: they may alter tables."""
     names = [str(call.name) for call in select.find_all(exp.Anonymous)]
     if all(_HARMLESS_FUNCTIONS.match(name) for name in names):
         return DdlEffect(True)
@@ -167,7 +167,7 @@ def _effect_of_drop(tree: exp.Drop) -> DdlEffect:
 
 
 def _effect_of_create(tree: exp.Create) -> DdlEffect:
-    """A table that a migration creates is its own; one that it replaces may lose columns."""
+    """Return the effect of CREATE: a new table affects nothing, a replaced one may lose columns."""
     kind = str(tree.args.get("kind")).upper()
     if kind not in ("TABLE", "VIEW"):
         return DdlEffect(kind in _WITHOUT_ROWS or kind == "SCHEMA")
@@ -177,7 +177,7 @@ def _effect_of_create(tree: exp.Create) -> DdlEffect:
     name, listed = _table(target), []
     if isinstance(tree.this, exp.Schema) and not isinstance(tree.expression, exp.Query):
         listed = [part for part in tree.this.expressions if isinstance(part, exp.ColumnDef)]
-    columns = tuple(_added(name, column) for column in listed)
+    columns = tuple(_column_add(name, column) for column in listed)
     return DdlEffect(True, (), (name,), bool(tree.args.get("replace")), columns)
 
 
@@ -201,7 +201,7 @@ def _effect_of_alter(tree: exp.Alter) -> DdlEffect:
     return DdlEffect(True, tuple(changes))
 
 
-# Actions of ALTER TABLE that leave columns, their types and their names as they are.
+# Actions of ALTER TABLE that do not change columns, their types or their names.
 _HARMLESS_ACTIONS = (
     exp.AddConstraint, exp.AddPartition, exp.AlterSet, exp.AlterDistStyle, exp.AlterSortKey,
     exp.AlterIndex,
@@ -223,10 +223,12 @@ def _read_action(dataset: str, action: exp.Expression) -> list[Change] | None:
         case exp.Drop() if str(action.args.get("kind")).upper() in _DROPPED_CONSTRAINTS:
             return []
         case exp.ColumnDef():
-            return [_added(dataset, action)]
+            return [_column_add(dataset, action)]
         case exp.Schema():
             parts = action.expressions
-            added = [_added(dataset, part) for part in parts if isinstance(part, exp.ColumnDef)]
+            added = [
+                _column_add(dataset, part) for part in parts if isinstance(part, exp.ColumnDef)
+            ]
             return [*added] if added and len(added) == len(parts) else None
         case exp.AlterColumn():
             return list(_read_alter_column(dataset, action))
@@ -243,7 +245,7 @@ def _read_action(dataset: str, action: exp.Expression) -> list[Change] | None:
             return [] if isinstance(action, _HARMLESS_ACTIONS) else None
 
 
-def _added(dataset: str, column: exp.ColumnDef) -> ColumnAdd:
+def _column_add(dataset: str, column: exp.ColumnDef) -> ColumnAdd:
     kinds = [constraint.kind for constraint in column.args.get("constraints") or ()]
     not_null = any(
         isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null")
@@ -293,7 +295,7 @@ def _read_modify(dataset: str, action: exp.ModifyColumn) -> Iterator[Change]:
         yield ColumnRename(dataset=dataset, column=column, to=str(definition.name))
     if definition.args.get("kind") is not None:
         yield TypeChange(dataset=dataset, column=column, to=_type(definition.args["kind"]))
-    if _added(dataset, definition).required:
+    if _column_add(dataset, definition).required:
         yield NullabilityChange(dataset=dataset, column=column, nullable=False)
 
 
@@ -306,7 +308,8 @@ BARE_RENAME = re.compile(
     re.IGNORECASE,
 )
 _ORACLE_MODIFY = re.compile(
-    r"\s*alter\s+table\s+(\S+)\s+modify\s*\(?\s*(\w+)\s+(\w+(?:\([\d, ]+\))?[\w ]*)\)?\s*;?\s*$",
+    r"\s*alter\s+table\s+(\S+)\s+modify\s*(?:\(\s*)?(\w+)\s+(\w+\b(?:\([\d, ]+\))?(?:[\w ]*\w)?)\s*"
+    r"(?:\)\s*)?(?:;\s*)?$",
     re.IGNORECASE,
 )
 _SP_RENAME = re.compile(
@@ -319,20 +322,20 @@ HARMLESS_ALTER = re.compile(
     r"(?:owner\s+to\s+\S+|(?:enable|disable|force|no\s+force)\s+row\s+level\s+security"
     r"|(?:enable|disable)\s+trigger\s+\S+|rename\s+constraint\s+\S+\s+to\s+\S+"
     r"|validate\s+constraint\s+\S+|cluster\s+on\s+\S+|set\s+tblproperties\s*\([^)]*\)"
-    r"|replica\s+identity\s+\w+)\s*;?\s*\Z",
+    r"|replica\s+identity\s+\w+)\s*(?:;\s*)?\Z",
     re.IGNORECASE,
 )
 
 
 def read_vendor_text(sql: str) -> Iterator[Change]:
-    """What sqlglot leaves as text: Oracle's MODIFY, and T-SQL's renames by a procedure."""
+    """Read what sqlglot does not parse: Oracle's MODIFY, and T-SQL's renames by a procedure."""
     renamed = _SP_RENAME.match(sql)
     modified = _ORACLE_MODIFY.match(sql)
     if renamed is not None:
         yield from _sp_rename(renamed["old"], renamed["new"], (renamed["kind"] or "").upper())
     elif modified is not None:
         dataset, column, definition = modified.groups()
-        kind = re.split(r"\s+not\s+null|\s+null", definition, flags=re.IGNORECASE)[0].strip()
+        kind = re.split(r"(?<!\s)\s+(?:not\s+)?null", definition, flags=re.IGNORECASE)[0].strip()
         if kind:
             yield TypeChange(dataset=dataset, column=column, to=kind.lower())
         if re.search(r"not\s+null", definition, re.IGNORECASE):

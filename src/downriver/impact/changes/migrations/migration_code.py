@@ -1,6 +1,6 @@
 """Migrations that are not SQL files: Alembic, Django and SQL strings in Python, other formats.
 
-What cannot be expressed as a change is `Unread`: no file of an edit is left out in silence.
+Code that cannot be expressed as a change is `Unread`: every edited file is either read or reported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SHOWN = 80
-# Calls that alter a table in some library for migrations, whatever object they are made on.
+# Methods that alter a table in some migration library. The object is not checked.
 _ALTERING_CALLS = frozenset(
     {
         "add_column", "alter_column", "drop_column", "remove_column", "delete_column",
@@ -58,25 +58,27 @@ _DEFINITION = re.compile(
 
 
 def read_python(path: str, base: str | None, head: str) -> DdlReading:
-    """Return what a Python file alters itself: by DDL in its strings, or by calls of a library.
+    """Return the changes that a Python file makes: by DDL in its strings, or by calls of a library.
 
     Code that does not parse is left to the scanner, which reports it. Tests alter nothing.
     """
     if _is_test(path):
         return DdlReading([], [], [])
-    found = _PythonMigration(path).read(head)
-    if base is None or found is None:
-        return found or DdlReading([], [], [])
+    reading = _PythonMigration(path).read(head)
+    if base is None or reading is None:
+        return reading or DdlReading([], [], [])
     before = _PythonMigration(path).read(base) or DdlReading([], [], [])
     return DdlReading(
-        _added(found.changes, before.changes, lambda located: str(located.change)),
-        _added(found.unread, before.unread, lambda unread: f"{unread.reason} {unread.detail}"),
-        _added(found.replaced, before.replaced, lambda located: str(located.change)),
-        DefinitionEdit(before.definitions.after, found.definitions.after),
+        _new_statements(reading.changes, before.changes, lambda located: str(located.change)),
+        _new_statements(
+            reading.unread, before.unread, lambda unread: f"{unread.reason} {unread.detail}"
+        ),
+        _new_statements(reading.replaced, before.replaced, lambda located: str(located.change)),
+        DefinitionEdit(before.definitions.after, reading.definitions.after),
     )
 
 
-def _added(after: list[Any], before: list[Any], key: Any) -> list[Any]:
+def _new_statements(after: list[Any], before: list[Any], key: Any) -> list[Any]:
     """Return the statements that are only in the new version of a file."""
     known = Counter(map(key, before))
     added = []
@@ -147,12 +149,12 @@ class _PythonMigration(ast.NodeVisitor):
             for name, table in read_ddl(node.value, path=self._path).definitions.after.items():
                 self._definitions[name] = table._replace(line=table.line + first)
         if _runs_ddl(node.value):
-            found = read_ddl(node.value, path=self._path)
+            reading = read_ddl(node.value, path=self._path)
             first = node.lineno - 1
-            for part, located in ((self._found.changes, found.changes),
-                                  (self._found.replaced, found.replaced)):  # fmt: skip
+            for part, located in ((self._found.changes, reading.changes),
+                                  (self._found.replaced, reading.replaced)):  # fmt: skip
                 part.extend(one._replace(line=one.line + first) for one in located)
-            for unread in found.unread:
+            for unread in reading.unread:
                 self._unread(unread.line + first, unread.reason, unread.detail)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
@@ -224,8 +226,8 @@ class _PythonMigration(ast.NodeVisitor):
 
 def _runs_ddl(text: str) -> bool:
     """Return whether a string is a statement that alters a table, or runs a procedure."""
-    found = _DDL_STATEMENT.match(text)
-    return found is not None and (found["call"] is not None or mentions_ddl(text))
+    match = _DDL_STATEMENT.match(text)
+    return match is not None and (match["call"] is not None or mentions_ddl(text))
 
 
 def _called(node: ast.Call) -> str:
@@ -264,7 +266,7 @@ def _qualified(node: ast.Call, table: str) -> str:
 
 
 def _alembic_changes(node: ast.Call, name: str, table: str | None) -> list[Change] | None:
-    """Return what an operation of Alembic changes, None when a name in it is not written out."""
+    """Return the change of an Alembic operation, or None if a name in it is not a literal."""
     first = 0 if table is not None else 1
     dataset = table if table is not None else _qualified(node, _string(_argument(node, 0, _TABLE)))
     column = _string(_argument(node, first, "column_name"))

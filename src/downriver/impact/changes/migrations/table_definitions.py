@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LocatedChange(NamedTuple):
-    """A change, and the place in a file that states it."""
+    """A change, and its place in a file."""
 
     change: Change
     path: str
@@ -72,7 +72,7 @@ class DefinedTables:
             case ColumnAdd():
                 self.create(table._replace(columns=(*table.columns, change)))
             case ColumnDrop() | ColumnRename() | TypeChange() | NullabilityChange():
-                changed = (_changed(column, change) for column in table.columns)
+                changed = (_column_after(column, change) for column in table.columns)
                 self.create(table._replace(columns=tuple(c for c in changed if c is not None)))
             case Deprecation() | LogicChange() | SchemaChange():
                 pass
@@ -80,7 +80,7 @@ class DefinedTables:
                 assert_never(change)
 
 
-def _changed(
+def _column_after(
     column: ColumnAdd, change: ColumnDrop | ColumnRename | TypeChange | NullabilityChange
 ) -> ColumnAdd | None:
     """Return a column after a change, None if the change drops it."""
@@ -113,7 +113,7 @@ class DefinitionEdit(NamedTuple):
 def compare_definitions(edits: Sequence[DefinitionEdit]) -> Iterator[LocatedChange]:
     """Yield what the edits of all files change in the tables that they define.
 
-    A definition that moves from one file to another is compared with the one that it was.
+    A definition that moved to another file is compared with its earlier version.
     """
     moved = {
         name: table
@@ -137,7 +137,9 @@ def _compare(before: TableDefinition, after: TableDefinition) -> Iterator[Change
     if renamed is not None:
         yield renamed
         before = before._replace(
-            columns=tuple(c for one in before.columns if (c := _changed(one, renamed)) is not None)
+            columns=tuple(
+                c for one in before.columns if (c := _column_after(one, renamed)) is not None
+            )
         )
     for old in before.columns:
         new = after.column(old.column)
@@ -157,7 +159,7 @@ def _compare(before: TableDefinition, after: TableDefinition) -> Iterator[Change
 
 
 def _find_rename(before: TableDefinition, after: TableDefinition) -> ColumnRename | None:
-    """Return the rename of the one column that has another name at the same place."""
+    """Return the rename, if exactly one column has another name at the same position."""
     if len(before.columns) != len(after.columns):
         return None
     pairs = [
@@ -175,7 +177,7 @@ def _find_rename(before: TableDefinition, after: TableDefinition) -> ColumnRenam
 
 
 def _find_moved(before: TableDefinition, after: TableDefinition) -> list[str]:
-    """Return the columns that have another place among those of both versions."""
+    """Return the columns of both versions whose position differs."""
     kept = [c.column for c in before.columns if after.column(c.column) is not None]
     order = [c.column for c in after.columns if before.column(c.column) is not None]
     return [old for old, new in zip(kept, order, strict=True) if old.casefold() != new.casefold()]

@@ -63,7 +63,7 @@ def identifier_of(node: exp.Expression) -> exp.Expression:
 
 
 def locate_reference(process: Job, node: exp.Expression, dataset: str, column: str) -> Reference:
-    """Return the place of a node in the file its SQL came from, as far as that is known."""
+    """Return the place of a node in the source file of its SQL, as far as it is known."""
     script = process.script
     name = identifier_of(node)
     line = int(name.meta.get("line", 0))
@@ -103,7 +103,7 @@ def _text_with(texts: list[str], name: exp.Expression, start: int) -> str:
 
 
 def _matching_line(rendered: str, original: str, name: str, start: int) -> int | None:
-    """Find a word of rendered text in its template: as the same one in a row of its kind."""
+    """Find a word of rendered text in its template: the occurrence with the same index."""
     pattern = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
     before = sum(1 for _ in pattern.finditer(rendered[:start]))
     places = [match.start() for match in pattern.finditer(original)]
@@ -114,10 +114,10 @@ def _matching_line(rendered: str, original: str, name: str, start: int) -> int |
 
 
 class BoundTables:
-    """The shapes of the tables a process names, after what happened to their datasets.
+    """The shapes of the tables that a process names, after the deltas of their datasets.
 
-    `before` has the shapes of the same tables before that. Tables keep their names, and those that
-    nothing happened to keep their shapes.
+    `before` has their shapes before the deltas. Tables keep their names; tables without a delta
+    keep their shapes.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class BoundTables:
         self._shapes: dict[TableName, TableShape] = {}
 
     def node(self, table: TableName) -> int | None:
-        """Return the dataset a table is."""
+        """Return the dataset of a table."""
         if table not in self._nodes:
             self._nodes[table] = self._catalog.bind(self._process, table)
         return self._nodes[table]
@@ -168,7 +168,7 @@ class PresentTables(NamedTuple):
     shapes: dict[TableName, TableShape]
 
     def node(self, table: TableName) -> int | None:
-        """Return the dataset a table is, None for one that the process does not name."""
+        """Return the dataset of a table, None for a table that the process does not name."""
         return self.nodes.get(table)
 
     def shape(self, table: TableName) -> TableShape:
@@ -177,9 +177,9 @@ class PresentTables(NamedTuple):
 
 
 class BoundScript:
-    """A process's SQL read under the schemas of today, indexed by dataset and column.
+    """A process's SQL, read under the current schemas and indexed by dataset and column.
 
-    It does not change after it was read, so that threads can share it.
+    It is immutable, so threads can share it.
     """
 
     def __init__(self, process: Job, script: JobScript, catalog: SimulationCatalog) -> None:
@@ -215,7 +215,7 @@ class BoundScript:
         return self.tables.node(output.table)
 
     def columns_of(self, node: int) -> tuple[CatalogColumn, ...] | None:
-        """Return the columns of a dataset, when this alone decides them or lists them."""
+        """Return the columns of a dataset, if this SQL alone fills them or lists them."""
         for output in self.found.outputs:
             decides = output.replaces or output.defines
             if decides and not output.open and self.output_node(output) == node:
@@ -224,13 +224,13 @@ class BoundScript:
 
     @cached_property
     def type_problems(self) -> SqlProblems:
-        """The type errors of the current SQL, so that only new ones count."""
+        """The type errors of the current SQL. Only errors that are not among them count."""
         types = self.script.types_under(self.found, self.tables)
         types.check_types(self.script.nodes)
         return types.problems
 
     def problems(self) -> Iterator[SqlProblem]:
-        """Yield the errors of the current SQL. They show limits of this reader."""
+        """Yield the errors of the current SQL: this reader cannot resolve them correctly."""
         yield from self.found.names.problems
         yield from self.type_problems
 

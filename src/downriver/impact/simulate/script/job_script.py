@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _REPLACING = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE", "SELECT"})
 _CHECKED_WRITES = frozenset({"INSERT", "UPDATE", "MERGE", "COPY", "LOAD"})
-_LIMITS = SqlLimits(seconds=10**9)  # a script is cached and read again: only steps are limited
+_LIMITS = SqlLimits(seconds=10**9)  # cached scripts are read again: limit only steps
 _SCRIPTS_KEPT = 50_000
 _FEWER_VALUES_ALLOWED = frozenset({"postgres", "redshift", "sqlite"})
 
@@ -71,7 +71,7 @@ class ScriptColumn(NamedTuple):
 
 
 class ScriptOutput(NamedTuple):
-    """What a script does to one table; it `replaces` the table or changes the one that is there.
+    """The effect of a script on one table. It `replaces` the table or changes the existing one.
 
     A `view` stores no rows: if its query fails, it cannot be read. An output that `defines` the
     table lists its columns and fills none.
@@ -96,7 +96,7 @@ class ScriptReading(NamedTuple):
     inputs: frozenset[TableName]
 
     def with_types(self, types: ScriptTypes) -> ScriptReading:
-        """Return the same reading with other types of columns: every name means the same."""
+        """Return the same reading with other column types. The names resolve as before."""
         outputs = [
             output._replace(
                 columns=[c._replace(type=types.type_of_column(c)) for c in output.columns]
@@ -112,7 +112,7 @@ class ScriptReading(NamedTuple):
 
 
 class JobScript:
-    """The SQL of one job. It does not change after it was parsed, so that threads can share it.
+    """The SQL of one job. It is immutable after parsing, so threads can share it.
 
     `unread` describes the statements that could not be parsed.
     """
@@ -150,7 +150,7 @@ class JobScript:
 
     @cached_property
     def trees(self) -> list[exp.Expression]:
-        """Every parsed statement, of each way the template can be rendered."""
+        """Every parsed statement of every rendering of the template."""
         statements = (statement for script in self._scripts for statement in script)
         return [statement.tree for statement in statements if statement.tree is not None]
 
@@ -171,7 +171,7 @@ class JobScript:
 
     @cached_property
     def nodes(self) -> list[exp.Expression]:
-        """Every expression whose operands must have certain types."""
+        """Every expression that requires certain operand types."""
         return [node for tree in self.trees for node in tree.walk() if isinstance(node, CHECKED)]
 
     @cached_property
@@ -188,14 +188,14 @@ class JobScript:
 
 
 class ScriptCache:
-    """Parsed SQL by text and dialect. Questions of all threads and store states share it."""
+    """Parsed SQL by text and dialect, shared by all threads and all states of the store."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._scripts: dict[tuple[str, str], JobScript] = {}
 
     def get(self, sql: str, dialect: str) -> JobScript:
-        """Return a script; two threads may parse the same text at once."""
+        """Return a script. Two threads may parse the same text at the same time."""
         key = (sql, dialect)
         known = self._scripts.get(key)
         if known is None:
@@ -266,15 +266,15 @@ class _JobReader(ResolutionRecorder):
         if effect.lifecycle is None:
             replaces, is_view = effect.kind in _REPLACING, effect.kind == "CREATE VIEW"
             outputs = [
-                self._output(self._named_once(write), replaces, is_view)
+                self._output(self._number_duplicates(write), replaces, is_view)
                 for write in reading.lasting_writes
             ]
             if effect.kind == "CREATE TABLE" and not effect.inputs:
-                outputs = [_defined(output, tree) for output in outputs]
+                outputs = [_with_declared_types(output, tree) for output in outputs]
             self.outputs += outputs
 
-    def _named_once(self, written: TableWrite) -> TableWrite:
-        """Two columns of one name: DuckDB numbers the later ones, others refuse."""
+    def _number_duplicates(self, written: TableWrite) -> TableWrite:
+        """Number duplicate column names as DuckDB does, and record them for other databases."""
         seen: dict[str, int] = {}
         columns: list[Column | Star] = []
         for item in written.columns:
@@ -344,7 +344,7 @@ class _JobReader(ResolutionRecorder):
         return given == wanted
 
 
-def _defined(output: ScriptOutput, tree: exp.Expression) -> ScriptOutput:
+def _with_declared_types(output: ScriptOutput, tree: exp.Expression) -> ScriptOutput:
     """Return an output with the types that CREATE TABLE lists for its columns."""
     types = {
         str(part.name).casefold(): parse_type(kind.sql())

@@ -1,7 +1,7 @@
 """The place of each node in the parsed statements of a script.
 
-Nodes of sqlglot compare by their content, so that two equal expressions of a script are one key of
-a dictionary. Their places are different.
+sqlglot compares nodes by content, so two equal expressions of a script are the same dictionary key.
+Their places differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _PLACE = "place"
-_LATER_PLACES = count(-1, -1)  # of nodes that are made while a script is read
+_LATER_PLACES = count(-1, -1)  # for nodes that are created while a script is read
 
 
 def number_nodes(trees: Iterable[exp.Expression]) -> None:
@@ -26,7 +26,7 @@ def number_nodes(trees: Iterable[exp.Expression]) -> None:
 
 
 def place_of(node: exp.Expression) -> int:
-    """Return the place of a node; one that is not of the parsed script gets a new place."""
+    """Return the place of a node. A node from outside the parsed script gets a new place."""
     place: int | None = node.meta.get(_PLACE)
     if place is None:
         place = node.meta[_PLACE] = next(_LATER_PLACES)

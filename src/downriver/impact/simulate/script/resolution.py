@@ -30,7 +30,7 @@ class SqlProblem(NamedTuple):
 
 
 class ColumnLookup(NamedTuple):
-    """A column that was looked up: where, and the base columns it means."""
+    """The lookup of a column: its place, and the base columns that it refers to."""
 
     node: exp.Expression
     name: str
@@ -112,12 +112,12 @@ class ResolutionRecorder(ScriptListener):
         self._found: dict[int, Column] = {}  # by the place of the reference
 
     def find(self, node: exp.Expression) -> Column | None:
-        """Return the column that a reference means."""
+        """Return the column that a reference refers to."""
         return self._found.get(place_of(node))
 
-    # Names, while a statement is read
+    # Names
 
-    def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
+    def column(self, node: exp.Expression, scope: QueryScope, origin: Column | None) -> None:
         """Record a lookup, and a problem if it finds no column or several."""
         parts = node.parts
         name = str(parts[-1].name)
@@ -125,19 +125,19 @@ class ResolutionRecorder(ScriptListener):
             self.plain_names.add(name.casefold())
             if _is_ambiguous(name, scope):
                 self.problems.add("ambiguous", node, name)
-        if found is None or self._is_alias_too_early(node, name, scope):
+        if origin is None or self._is_alias_too_early(node, name, scope):
             self.problems.add("missing_column", node, name)
             return
-        self._found[place_of(node)] = found
+        self._found[place_of(node)] = origin
         bases = tuple(
             (table, column)
-            for (table, column, kind, _) in found.deps
+            for (table, column, kind, _) in origin.deps
             if kind == DependencyKind.IDENTITY
         )
         self.lookups.append(ColumnLookup(node, name, bases))
 
     def _is_alias_too_early(self, node: exp.Expression, name: str, scope: QueryScope) -> bool:
-        """In most dialects WHERE cannot use the names of the select list."""
+        """Return whether WHERE uses a name of the select list, which most dialects reject."""
         if self._dialect_name in _ALIASES_IN_WHERE or len(node.parts) > 1:
             return False
         if name not in scope.aliases or scope.merged.get(name) is not None:
@@ -152,7 +152,7 @@ class ResolutionRecorder(ScriptListener):
         return True
 
     def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
-        """USING needs its column on both sides."""
+        """Record the columns of USING; each must exist on both sides."""
         text = str(name.name)
         left = [column for side in before if (column := side.find(text)) is not None]
         right = joined.find(text)
@@ -173,7 +173,7 @@ class ResolutionRecorder(ScriptListener):
         before: Sequence[Relation],
         joined: Relation,
     ) -> None:
-        """A NATURAL JOIN uses all columns that both sides have."""
+        """Record the columns of a NATURAL JOIN: all that exist on both sides."""
         self.natural.append(tuple(sorted(names)))
         if not names and not joined.open and not any(side.open for side in before):
             self.problems.add("natural", join, "no column is left to join on")
@@ -187,7 +187,7 @@ class ResolutionRecorder(ScriptListener):
                 self.starred.update(table for table, _, _, _ in column.deps)
 
     def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
-        """The columns that EXCEPT, REPLACE and RENAME name must exist."""
+        """Record the columns in EXCEPT, REPLACE and RENAME; each must exist."""
         known = {item.name.casefold() for item in items if isinstance(item, Column)}
         for item in items:
             if isinstance(item, Star):
@@ -229,7 +229,7 @@ class ResolutionRecorder(ScriptListener):
             column.computation = ComputedValue(node)
 
     def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
-        """The branches of a set operation must have the same number of columns."""
+        """Record a set operation; its branches must have the same number of columns."""
         if any(branch.open for branch in branches) or node.args.get("by_name"):
             return
         counts = {len(branch.items) for branch in branches}
@@ -261,10 +261,10 @@ class ResolutionRecorder(ScriptListener):
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return the computation of a column as text."""
-        found = self.find(node)
-        if found is None:
+        column = self.find(node)
+        if column is None:
             return f"?{str(node.name).casefold()}"
-        return self.render_value(found, render, renamed)
+        return self.render_value(column, render, renamed)
 
     def render_value(
         self,

@@ -71,8 +71,8 @@ class ScriptTypes:
     def type_of(self, node: exp.Expression) -> ColumnType:
         """Return the type of an expression."""
         if isinstance(node, exp.Column):
-            found = self._names.find(node)
-            return UNKNOWN if found is None else self.type_of_column(found)
+            column = self._names.find(node)
+            return UNKNOWN if column is None else self.type_of_column(column)
         literal = literal_type(node)
         if literal is not None:
             return literal
@@ -92,7 +92,7 @@ class ScriptTypes:
         """Record where USING and NATURAL compare columns that cannot be compared."""
         for node, left, right in self._names.joined:
             types = self.type_of_column(left), self.type_of_column(right)
-            # Columns that USING names held what can be compared. NATURAL takes what it finds.
+            # Columns of USING were comparable before. NATURAL uses all columns with equal names.
             by_chance = isinstance(node, exp.Join)
             complaint = check_joined(*types, "" if by_chance else self._dialect_name)
             if complaint:
