@@ -59,15 +59,15 @@ class EntityContext:
     def complete(self, finding: Finding, node: int) -> Finding:
         """Return a finding with its owners and the affected entities downstream."""
         entity = self._entity(finding, node)
-        found = self.downstream(entity, _SHOWN)
-        count = len(found.nodes) - 1 + found.omitted_count
+        answer = self.downstream(entity, _SHOWN)
+        count = len(answer.nodes) - 1 + answer.omitted_count
         worse = finding.kind in _BREAKS and count > 0
         return msgspec.structs.replace(
             finding,
             severity=Severity.CRITICAL if worse else finding.severity,
             owners=self.owners(node),
             affected_count=count,
-            affected=[self.affected(n) for n in found.nodes if n.depth or n.id != found.root.id],
+            affected=[self.affected(n) for n in answer.nodes if n.depth or n.id != answer.root.id],
         )
 
     def _entity(self, finding: Finding, node: int) -> Entity:
@@ -91,18 +91,18 @@ class EntityContext:
         return self._downstream[asked]
 
     def _trace_downstream(self, entity: Entity, shown: int) -> Trace:
-        found = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
-        if isinstance(entity.id, ColumnId) and len(found.nodes) == 1 and not found.complete:
+        answer = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
+        if isinstance(entity.id, ColumnId) and len(answer.nodes) == 1 and not answer.complete:
             # It is unknown which columns the readers use: all of them may be affected.
             return self.trace(
                 Entity(entity.id.dataset, entity.node), Direction.DOWNSTREAM, shown + 1
             )
-        return found
+        return answer
 
     def affected(self, node: TraceNode) -> Affected:
         """Return a node of a trace with its owners and tags."""
-        found = find_entity(node.id, self._reader, self._graph.nodes.identities)
-        labels = self.labels(found.node) if found is not None else OwnersAndTags([], [])
+        entity = find_entity(node.id, self._reader, self._graph.nodes.identities)
+        labels = self.labels(entity.node) if entity is not None else OwnersAndTags([], [])
         return Affected(
             id=node.id, kind=node.kind, depth=node.depth, owners=labels.owners, tags=labels.tags
         )
@@ -119,13 +119,13 @@ class EntityContext:
 
     def owners_of(self, entity: str) -> list[str]:
         """Return the owners of an entity, given the id from an answer."""
-        found = find_entity(entity, self._reader, self._graph.nodes.identities)
-        return [] if found is None else self.owners(found.node)
+        resolved = find_entity(entity, self._reader, self._graph.nodes.identities)
+        return [] if resolved is None else self.owners(resolved.node)
 
     def number(self, node: TraceNode) -> int | None:
         """Return the number of a dataset or job in an answer."""
-        found = find_entity(node.id, self._reader, self._graph.nodes.identities)
-        return None if found is None else self._graph.nodes.identities.canonical(found.node)
+        entity = find_entity(node.id, self._reader, self._graph.nodes.identities)
+        return None if entity is None else self._graph.nodes.identities.canonical(entity.node)
 
     def writers(self, node: int) -> list[int]:
         """Return the jobs that write a dataset under any of its names."""
@@ -133,9 +133,9 @@ class EntityContext:
         return sorted(set(flow.ends.source[edges].tolist()))
 
     def last_written(self, node: int, now: int) -> int | None:
-        """Return when a dataset was last written: by a run that completed, or that still runs.
+        """Return when a dataset was last written: by a completed or a running run.
 
-        A failed run and code that was only read have not written it.
+        Failed runs and code that was only read do not count.
         """
         flow, edges = self._graph.nodes.flow, self._writes(node)
         jobs, seen = flow.ends.source[edges].tolist(), flow.last_at.of(edges).tolist()
@@ -177,7 +177,7 @@ class EntityContext:
         return self._labels[node]
 
     def _by_name(self, nodes: list[int]) -> list[int]:
-        """Return nodes by their names: the order of their numbers is that of arrival."""
+        """Return nodes sorted by name. Their numbers depend on the order of arrival."""
         if len(nodes) == 1:
             return nodes
         names = self._reader.nodes.by_ids(nodes)

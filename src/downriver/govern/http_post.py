@@ -1,4 +1,4 @@
-"""POST requests of JSON to services that people configure."""
+"""POST requests of JSON to configured services."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HttpPost:
             exc.close()
             raise PostFailedError(f"answered {exc.code}") from None
         except (OSError, http.client.HTTPException, ValueError) as exc:
-            raise PostFailedError(failure_reason(exc)) from None  # the text may hold the URL
+            raise PostFailedError(failure_reason(exc)) from None  # the text may contain the URL
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -1,4 +1,4 @@
-"""Incident reports: what failed, since when, possible causes upstream, and who is affected."""
+"""Incident reports: failures, their start, possible causes upstream, and affected entities."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
     ]
     owners = scene.around.owners(entity.node)
     spots = [*upstream.blind_spots, *downstream.blind_spots]
-    found = Incident(
+    incident = Incident(
         entity=str(entity.id),
         kind=_kind(entity),
         at=render_time(scene.now),
@@ -90,8 +90,8 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         complete=is_complete(spots),
         blind_spots=spots,
     )
-    found.summary = _summary(found)
-    return found
+    incident.summary = _summary(incident)
+    return incident
 
 
 def _kind(entity: Entity) -> str:
@@ -112,14 +112,14 @@ def _whole(entity: Entity) -> Entity:
 
 def _own_findings(entity: Entity, scene: IncidentInputs) -> list[Finding]:
     """Return the findings of an entity, and of the jobs that write it."""
-    found = scene.inspector.inspect(entity.node)
+    findings = scene.inspector.inspect(entity.node)
     if isinstance(entity.id, ColumnId):
         field = entity.id.field.casefold()
-        found = [f for f in found if not f.subject or field in _words(f)]
+        findings = [f for f in findings if not f.subject or field in _words(f)]
     for job in _jobs_at(entity, scene):
         if job != entity.node:
-            found += [f for f in scene.inspector.inspect(job) if f.kind in WEIGHTS]
-    return sorted(found, key=lambda f: (-f.severity.rank, -WEIGHTS[f.kind], f.first_seen, f.id))
+            findings += [f for f in scene.inspector.inspect(job) if f.kind in WEIGHTS]
+    return sorted(findings, key=lambda f: (-f.severity.rank, -WEIGHTS[f.kind], f.first_seen, f.id))
 
 
 def _words(finding: Finding) -> set[str]:
@@ -137,10 +137,10 @@ def _columns_on_the_way(entity: Entity, scene: IncidentInputs) -> frozenset[str]
     """Return the datasets upstream of a column, None when the entity is not a column."""
     if entity.column is None:
         return None
-    found = scene.around.trace(entity, Direction.UPSTREAM, _LOOKED_AT)
-    if len(found.nodes) == 1:
+    answer = scene.around.trace(entity, Direction.UPSTREAM, _LOOKED_AT)
+    if len(answer.nodes) == 1:
         return None
-    return frozenset(str(DatasetId(node.namespace, node.name)) for node in found.nodes)
+    return frozenset(str(DatasetId(node.namespace, node.name)) for node in answer.nodes)
 
 
 def _changes(findings: Iterable[Finding], last_success: str | None) -> list[Finding]:
@@ -160,15 +160,15 @@ def _freshness(
     scene: IncidentInputs,
 ) -> list[UpstreamFreshness]:
     """Return when the nearest datasets upstream were last written."""
-    found: list[UpstreamFreshness] = []
+    freshness: list[UpstreamFreshness] = []
     late = {id_ for id_, each in findings.items() if any(f.kind in _RUN_KINDS for f in each)}
     shown = {number: node.id for node, number in nodes}
     for node, number in nodes:
-        if node.kind != "dataset" or not node.depth or len(found) == _FRESHNESS:
+        if node.kind != "dataset" or not node.depth or len(freshness) == _FRESHNESS:
             continue
         at = scene.around.last_written(number, scene.now)
         writers = {shown.get(job, "") for job in scene.around.writers(number)}
-        found.append(
+        freshness.append(
             UpstreamFreshness(
                 dataset=node.id,
                 distance=abs(node.depth),
@@ -177,7 +177,7 @@ def _freshness(
                 late=bool(writers & late),
             )
         )
-    return found
+    return freshness
 
 
 def _status(failures: Iterable[Finding]) -> Literal["failing", "drifting", "healthy"]:
@@ -194,14 +194,14 @@ def _last_written(entity: Entity, scene: IncidentInputs) -> str | None:
     return None if at is None else render_time(at)
 
 
-def _summary(found: Incident) -> str:
-    if not found.failures and not found.suspects:
+def _summary(incident: Incident) -> str:
+    if not incident.failures and not incident.suspects:
         return "no findings for this entity or upstream of it"
-    parts = [found.failures[0].message if found.failures else "no findings for this entity"]
-    if found.since:
-        parts.append(f"since {found.since}")
-    if found.suspects:
-        first = found.suspects[0]
+    parts = [incident.failures[0].message if incident.failures else "no findings for this entity"]
+    if incident.since:
+        parts.append(f"since {incident.since}")
+    if incident.suspects:
+        first = incident.suspects[0]
         parts.append(f"most likely cause: {first.id}: {first.findings[0].message}")
-    parts.append(f"{found.affected_count} downstream")
+    parts.append(f"{incident.affected_count} downstream")
     return "; ".join(parts)

@@ -1,7 +1,6 @@
-"""Coverage against an inventory: which of the tables that exist have lineage.
+"""Coverage against an inventory: the share of existing tables that have lineage.
 
-Events can only name what is reported. A table that no event names lowers the coverage only if
-another source lists it.
+Events only name reported tables. Another source must list the tables that no event names.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PART = re.compile(r'"([^"]*)"|`([^`]*)`|\[([^\]]*)\]|([^.]+)')
 def measure_inventory(
     graph: GraphSnapshot, reader: CatalogReader, source: str, tables: Sequence[str]
 ) -> InventoryCoverage:
-    """Return how many of the listed tables have lineage, and which have none."""
+    """Return how many of the listed tables have lineage, and the tables without lineage."""
     identities, flow = graph.nodes.identities, graph.nodes.flow
     names = reader.nodes.by_ids(reader.history.nodes_of_kind(0))
     datasets = {
@@ -55,7 +54,7 @@ def measure_inventory(
 
 
 def match_tables(listed: dict[str, Parts], datasets: dict[str, Parts]) -> dict[str, list[str]]:
-    """Return the datasets that each listed table is, by the last parts of the names.
+    """Return the datasets of each listed table, matched by the last parts of the names.
 
     `shop.public.orders` is `public.orders`, in any letter case. A name without a schema matches
     only if no other listed table has the same last part.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import InvalidRequestError
@@ -11,12 +13,16 @@ from downriver.model.verdicts import ChangeBlastRadius
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-COVERAGE = "coverage"  # against the inventories if any is given, else `lineage_coverage`
+COVERAGE = "coverage"  # of the inventories if there are any, else `lineage_coverage`
+_OF_TAGS = {"tag_columns": "columns", "tag_reach": "reached"}  # KPIs of each propagating tag
 _ALIASES = {"integrity": "certified_path_integrity"}
 
 
 class KpiLimit(NamedTuple):
-    """A bound of a KPI: percent of a share, or a number."""
+    """A bound of a KPI: the percent of a share, or a number.
+
+    `tag_reach:gdpr` is the KPI of one tag.
+    """
 
     name: str
     number: float
@@ -24,7 +30,7 @@ class KpiLimit(NamedTuple):
 
 
 def parse_limits(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[KpiLimit]:
-    """Return the limits that texts such as `coverage=95` mean."""
+    """Parse limits such as `coverage=95`."""
     return [
         *(_parse_limit(text, "--fail-under", is_lowest=True) for text in fail_under),
         *(_parse_limit(text, "--fail-over", is_lowest=False) for text in fail_over),
@@ -35,12 +41,15 @@ def _parse_limit(text: str, option: str, *, is_lowest: bool) -> KpiLimit:
     name, _, number = text.partition("=")
     name = name.strip().lower().replace("-", "_")
     name = _ALIASES.get(name, name)
-    if name not in KPI_NAMES:
+    if name not in KPI_NAMES and name.partition(":")[0] not in _OF_TAGS:
         raise InvalidRequestError(option, f"{name!r} is not one of {', '.join(KPI_NAMES)}")
     try:
-        return KpiLimit(name, float(number.strip().removesuffix("%")), is_lowest)
+        bound = float(number.strip().removesuffix("%"))
     except ValueError as exc:
         raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER") from exc
+    if not math.isfinite(bound):  # every KPI would be within it
+        raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER")
+    return KpiLimit(name, bound, is_lowest)
 
 
 def check_limits(figures: Kpis, limits: Sequence[KpiLimit]) -> list[str]:
@@ -62,6 +71,10 @@ def find_value(figures: Kpis, name: str) -> float | None:
     if name == COVERAGE:
         shares = [found.coverage for found in figures.inventories] or [figures.lineage_coverage]
         return min((s.percent for s in shares if s.percent is not None), default=None)
+    of_tag, _, tag = name.partition(":")
+    if of_tag in _OF_TAGS:
+        counts = {each.tag: getattr(each, _OF_TAGS[of_tag]) for each in figures.propagating_tags}
+        return counts[tag].count if tag in counts else None
     match getattr(figures, name):
         case Share(percent=percent):
             return percent
@@ -105,12 +118,16 @@ def render_badge(figures: Kpis) -> str:
 
 def list_values(figures: Kpis) -> list[tuple[str, float]]:
     """Return the KPIs that have a value, with their names."""
-    values = ((name, find_value(figures, name)) for name in KPI_NAMES)
+    of_tags = [f"{name}:{each.tag}" for each in figures.propagating_tags for name in _OF_TAGS]
+    values = ((name, find_value(figures, name)) for name in (*KPI_NAMES, *of_tags))
     return [(name, value) for name, value in values if value is not None]
 
 
 def render_prometheus(figures: Kpis) -> str:
     """Return the KPIs in the text format of Prometheus. A KPI without a value is left out."""
     lines = ["# HELP downriver_kpi KPIs: percent, count or median.", "# TYPE downriver_kpi gauge"]
-    lines += [f'downriver_kpi{{name="{name}"}} {value:g}' for name, value in list_values(figures)]
+    lines += [
+        f"downriver_kpi{{name={json.dumps(name)}}} {value:g}"
+        for name, value in list_values(figures)
+    ]
     return "".join(f"{line}\n" for line in lines)

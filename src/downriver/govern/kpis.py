@@ -1,4 +1,4 @@
-"""KPIs: how much of the data is known, owned, documented and on time."""
+"""KPIs: the shares of data that are known, owned, documented and on time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from downriver.govern.drift.runs import next_due
 from downriver.govern.drift.series import DAY, LatenessLimits
-from downriver.govern.tags import certified_paths, reach_of_tag
+from downriver.govern.tags import certified_paths, propagating_tags, reach_of_tag
 from downriver.govern.verdict_history import measure_change_radius
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_checks, find_loaders, find_readers
@@ -25,6 +25,7 @@ from downriver.model.governance import (
     DatasetBlastRadius,
     JobFailures,
     Kpis,
+    PropagatingTag,
     Share,
 )
 from downriver.openlineage.facets.description import DOCUMENTATION, parse_description, parse_owners
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-# Given how many nodes there are, edges from and to, what each node is called in the graph and
-# whether it is a job (1): how many other datasets, and how many jobs, each node reaches.
+# Arguments: the number of nodes, the edges (from, to), the number of each node in the graph, and
+# whether it is a job (1). Result: the numbers of other datasets and of jobs that each node reaches.
 CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
 
 DAYS = 30
@@ -68,7 +69,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
     runs = _Runs(view)
     counts = view.reader.counts()
     certified = certified_paths(view.graph, view.reader, view.around)
-    cuts = CutDetector(view.graph, view.reader).every_cut()
+    cuts = CutDetector(view.graph, view.reader).every_cut().cuts
     pii = reach_of_tag(view.graph, view.reader, PII_TAG, view.around, view.stale_days)
     return Kpis(
         at=render_time(view.now),
@@ -100,6 +101,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         certified_path_integrity=certified.integrity,
         pii_columns=_some(pii.tagged),
         pii_reach=_some([column.column for column in pii.reached]),
+        propagating_tags=_propagating(view),
         failure_rate=runs.failure_rate,
         failing_jobs=names.listed(runs.failing),
         worst_jobs=runs.worst(names),
@@ -139,7 +141,7 @@ class _Names:
         return found & self.datasets
 
     def listed(self, nodes: Collection[int]) -> CountWithExamples:
-        """Return how many these are and the first of them by name."""
+        """Return the number of these nodes, and the first of them by name."""
         return _some(list(self.ids(nodes).values()))
 
     def ids(self, nodes: Iterable[int]) -> dict[int, str]:
@@ -149,7 +151,7 @@ class _Names:
 
 
 class _Flow:
-    """The edges of the whole graph, ends under the name that stands for each."""
+    """The edges of the whole graph between canonical nodes."""
 
     def __init__(self, view: KpiInputs) -> None:
         nodes = view.graph.nodes
@@ -169,7 +171,7 @@ class _Flow:
 
     @property
     def joined(self) -> set[int]:
-        """What any edge leads to or from."""
+        """Both ends of all edges."""
         return {*self.source.tolist(), *self.target.tolist()}
 
     @property
@@ -206,7 +208,7 @@ class _Flow:
 
     @property
     def stale(self) -> Share:
-        """Edges that their job has not shown for long, though it was seen."""
+        """Edges that were absent from the recent runs of their job."""
         stale = self._seen - self.last_at > self._stale_days * DAY
         return Share.of(int(stale.sum()), len(self.kind))
 
@@ -224,11 +226,20 @@ class _Flow:
         return view.count_reached(size, source, target, of.astype(np.int64), kind)
 
 
+def _propagating(view: KpiInputs) -> list[PropagatingTag]:
+    found = []
+    for tag in sorted(propagating_tags(view.reader) - {PII_TAG}):
+        reach = reach_of_tag(view.graph, view.reader, tag, view.around, view.stale_days)
+        reached = _some([column.column for column in reach.reached])
+        found.append(PropagatingTag(tag=tag, columns=_some(reach.tagged), reached=reached))
+    return found
+
+
 def _unknown_downstreams(view: KpiInputs, flow: _Flow) -> set[int]:
     """Return the datasets that are read by a job without an output.
 
-    A reader, such as Spark's `collect`, and a check, such as a dbt test, have no downstream that
-    could be unknown.
+    Readers such as Spark's `collect`, and checks such as a dbt test, have no downstream, so it is
+    not unknown.
     """
     datasets, jobs = flow.unknown_uses
     distinct = np.unique(jobs).astype(np.int32)
@@ -257,7 +268,7 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
     reach = {node: int(datasets[node] + jobs[node]) for node in inside}
     alone = len(names.datasets) - len(inside)  # no edge names them
     furthest = sorted((n for n in inside if reach[n]), key=lambda n: -reach[n])
-    # Of equals the first by name, so all that may be shown need their names.
+    # Nodes with equal counts are sorted by name, so load the names of all candidates.
     least = reach[furthest[:_SHOWN][-1]] if furthest else 0
     called = names.ids(n for n in furthest if reach[n] >= least)
     furthest = sorted(called, key=lambda n: (-reach[n], called[n]))[:_SHOWN]
@@ -298,7 +309,7 @@ class _Runs:
 
     @property
     def failure_rate(self) -> Share:
-        """Runs that failed, of those that ended."""
+        """The share of failed runs among those that ended."""
         return Share.of(sum(self.failed.values()), sum(self.ended.values()))
 
     def worst(self, names: _Names) -> list[JobFailures]:

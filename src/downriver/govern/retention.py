@@ -1,17 +1,21 @@
-"""Retention: which datasets and jobs are old enough to be removed from answers, and which stay."""
+"""Retention: selects the datasets and jobs that are old enough to be removed from answers."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from downriver.govern.drift.series import DAY
 from downriver.govern.tags import find_tagged
 from downriver.graph.walk.node_walk import reach_from
-from downriver.model.governance import CERTIFIED_TAGS, Pruned, RetiredEntity
+from downriver.model.facts import EdgeKind
+from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.ids import JobId
+from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader
 
-_MISSED = 2  # a job is still expected until it has missed this many of its longest gaps
+_MISSED = 2  # a job is expected until this many of its longest gaps have passed
 CERTIFIED = "upstream of a certified dataset"
 RHYTHM = "it runs rarely: its longest interval between two runs is {days} days"
 DECLARED = "declared by code: no run shows when it was last used"
@@ -29,7 +33,7 @@ IN_USE = "a remaining job reads or writes it"
 
 
 class PrunePlan:
-    """What a prune removes, by the last event that mentions each dataset and job."""
+    """The plan of a prune, by the last event that mentions each dataset and job."""
 
     def __init__(self, graph: GraphSnapshot, reader: CatalogReader, before: int, now: int) -> None:
         self._graph = graph
@@ -54,14 +58,57 @@ class PrunePlan:
             before=render_time(self._before),
             retired=self._rendered(going, names, {}),
             protected=self._rendered(set(reasons), names, reasons),
+            retired_edges=self._edges(going, protected=False),
+            protected_edges=self._edges(going, protected=True),
             resolved_findings=self._reader.findings.count_resolved(self._before),
             done=False,
         )
 
+    def _edges(self, going: set[int], *, protected: bool) -> list[RetiredEdge]:
+        """Return the stale edges that are removed, or those that stay.
+
+        An edge is stale if its job had only other edges for a long time.
+        """
+        flow, retired = self._graph.nodes.flow, []
+        period = self._now - self._before
+        for number in np.flatnonzero(flow.last_at.values < self._before).tolist():
+            ends = int(flow.ends.source[number]), int(flow.ends.target[number])
+            kind = int(flow.kind[number])
+            if kind not in (EdgeKind.READS, EdgeKind.WRITES) or going.intersection(ends):
+                continue
+            job, dataset = ends if kind == EdgeKind.WRITES else ends[::-1]
+            last_at = flow.last_at.at(number)
+            if self._graph.nodes.job_last_seen(job) - last_at <= period:
+                continue
+            reason = self._reason_of_edge(job, dataset, kind, period)
+            if (reason is not None) == protected:
+                retired.append((ends, last_at, reason or "the job was seen without it since then"))
+        names = self._reader.nodes.by_ids({node for ends, *_ in retired for node in ends})
+        found = [
+            RetiredEdge(
+                source=str(names[source]),
+                target=str(names[target]),
+                last_seen=render_time(last_at),
+                reason=reason,
+            )
+            for (source, target), last_at, reason in retired
+        ]
+        return sorted(found, key=lambda edge: (edge.source, edge.target))
+
+    def _reason_of_edge(self, job: int, dataset: int, kind: int, period: int) -> str | None:
+        """Return why a stale edge stays."""
+        starts = self._starts.get(job, [])
+        longest = max((later - one for one, later in pairwise(starts)), default=0)
+        if _MISSED * longest >= period:
+            return RHYTHM.format(days=longest // DAY)
+        upstream = self._certified_upstream
+        feeds = job if kind == EdgeKind.READS else dataset
+        return CERTIFIED if feeds in upstream else None
+
     def _rendered(
         self, nodes: set[int], names: Mapping[int, NodeId], reasons: Mapping[int, str]
     ) -> list[RetiredEntity]:
-        found = [
+        entities = [
             RetiredEntity(
                 id=str(names[node]),
                 kind="job" if isinstance(names[node], JobId) else "dataset",
@@ -70,7 +117,7 @@ class PrunePlan:
             )
             for node in nodes
         ]
-        return sorted(found, key=lambda entity: entity.id)
+        return sorted(entities, key=lambda entity: entity.id)
 
     def _reasons_to_keep(self) -> dict[int, str]:
         kept: dict[int, str] = {}
@@ -78,7 +125,7 @@ class PrunePlan:
             reason = self._reason_of_job(job)
             if reason is not None:
                 kept[job] = reason
-        for node in self._certified():
+        for node in self._certified_upstream:
             kept.setdefault(node, CERTIFIED)
         flow = self._graph.nodes.flow
         active = [
@@ -102,10 +149,11 @@ class PrunePlan:
             return DECLARED
         longest = max((later - one for one, later in pairwise(starts)), default=0)
         if starts[-1] + _MISSED * longest >= self._now:
-            return RHYTHM.format(days=longest // 86_400_000_000)
+            return RHYTHM.format(days=longest // DAY)
         return None
 
-    def _certified(self) -> set[int]:
+    @cached_property
+    def _certified_upstream(self) -> set[int]:
         roots: set[int] = set()
         for tag in CERTIFIED_TAGS:
             roots |= set(find_tagged(self._graph, self._reader, tag).datasets)
@@ -117,7 +165,7 @@ class PrunePlan:
 
 
 def _starts(reader: CatalogReader) -> dict[int, list[int]]:
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    starts: defaultdict[int, list[int]] = defaultdict(list)
     for job, _, first_at, _ in reader.history.run_outcomes():
-        found[job].append(first_at)
-    return found
+        starts[job].append(first_at)
+    return starts

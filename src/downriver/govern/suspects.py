@@ -1,7 +1,8 @@
-"""Ranks what may have caused an incident.
+"""Ranks the possible causes of an incident.
 
-A suspect has findings. A finding that another one upstream explains is an effect, not a cause: the
-score counts it less. Column lineage decides whether a finding of a column explains another.
+A suspect is a node with findings. A finding that another one upstream explains is an effect, not a
+cause: the score counts it less. Column lineage decides whether a finding of a column explains
+another.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SUSPECTS = 20
 _RUNS = 50
 _COLUMNS = 2000  # nodes of a column trace
-# How likely each kind of finding is the cause of a failure downstream.
+# The probability that a finding of each kind causes a failure downstream.
 WEIGHTS = {
     FindingKind.RUN_FAILED: 0.9,
     FindingKind.COLUMN_DROPPED: 0.85,
@@ -50,8 +51,8 @@ _AFTERWARDS = 0.4  # factor if it began after the failure
 _OLD = 0.4  # factor if its last evidence is old
 _BESIDE = 0.6  # factor if it is not a source of the column
 _EXPLAINED = 0.3  # factor if a finding upstream explains it
-_HARMLESS = 0.3  # factor of changed code that is an unlikely cause
-_SLACK = 3_600_000_000  # clocks differ, and a cause may be found after its effect
+_HARMLESS = 0.3  # factor for changed code that is an unlikely cause
+_SLACK = 3_600_000_000  # clocks differ, and a cause may be detected after its effect
 
 _SCHEMA = frozenset(
     {FindingKind.COLUMN_DROPPED, FindingKind.COLUMN_RENAMED, FindingKind.COLUMN_RETYPED}
@@ -86,7 +87,7 @@ class IncidentInputs(NamedTuple):
     inspector: Inspector
     around: EntityContext
     now: int
-    old: int  # what was last seen before this moment is an unlikely cause
+    old: int  # evidence from before this moment is an unlikely cause
 
 
 class SuspectRanking:
@@ -165,15 +166,19 @@ class SuspectRanking:
         began = _onset(finding) + _SLACK
         for other in self._ancestors.get(node.id, ()):
             for cause in findings.get(other, ()):
-                if cause.kind in kinds and _onset(cause) <= began and self._leads(cause, finding):
+                if (
+                    cause.kind in kinds
+                    and _onset(cause) <= began
+                    and self._may_affect(cause, finding)
+                ):
                     return other
         return None
 
-    def _leads(self, cause: Finding, effect: Finding) -> bool:
-        """Return whether the column of a finding may reach that of another.
+    def _may_affect(self, cause: Finding, effect: Finding) -> bool:
+        """Return whether the column of one finding may affect the column of another.
 
-        Findings of whole datasets and jobs may reach everything downstream. Rows may vanish
-        because of any column.
+        Findings of whole datasets and jobs may affect all columns downstream. Any column may cause
+        missing rows.
         """
         if cause.kind not in _OF_COLUMNS or effect.kind not in _OF_COLUMNS:
             return True
@@ -193,13 +198,13 @@ class SuspectRanking:
 
     def _trace_columns(self, finding: Finding) -> frozenset[str] | None:
         scene = self._scene
-        found = find_entity(finding.entity, scene.reader, scene.around.identities)
-        if found is None or not isinstance(found.id, DatasetId) or not finding.subject:
+        resolved = find_entity(finding.entity, scene.reader, scene.around.identities)
+        if resolved is None or not isinstance(resolved.id, DatasetId) or not finding.subject:
             return None
-        column = scene.reader.columns.find(found.node, finding.subject.split()[0])
+        column = scene.reader.columns.find(resolved.node, finding.subject.split()[0])
         if column is None:
             return None
-        entity = found._replace(id=ColumnId(found.id, column[1]), column=column[0])
+        entity = resolved._replace(id=ColumnId(resolved.id, column[1]), column=column[0])
         traced = scene.around.trace(entity, Direction.UPSTREAM, _COLUMNS)
         if len(traced.nodes) == 1:
             return None
@@ -208,9 +213,9 @@ class SuspectRanking:
     def _why_harmless(
         self, node: TraceNode, finding: Finding, findings: Mapping[str, Sequence[Finding]]
     ) -> str:
-        """Return why changed code is an unlikely cause, empty if it is not.
+        """Return why changed code is an unlikely cause, empty if it is a likely one.
 
-        Its outputs are upstream, too, and nothing was found there; or its inputs were bad already.
+        It is unlikely if its outputs upstream have no finding, or if its inputs were bad already.
         """
         outputs = {edge.target for edge in self._upstream.edges if edge.source == node.id}
         if outputs and not outputs & {self._upstream.root.id, *findings}:
@@ -228,7 +233,7 @@ class SuspectRanking:
         entering: dict[str, list[str]] = defaultdict(list)
         for edge in self._upstream.edges:
             entering[edge.target].append(edge.source)
-        found: dict[str, list[str]] = {}
+        ancestors: dict[str, list[str]] = {}
         for node in self._upstream.nodes:
             seen: dict[str, None] = {node.id: None}
             waiting = [node.id]
@@ -236,8 +241,8 @@ class SuspectRanking:
                 fresh = [source for source in sorted(entering[target]) if source not in seen]
                 seen.update(dict.fromkeys(fresh))
                 waiting += fresh
-            found[node.id] = list(seen)[1:]
-        return found
+            ancestors[node.id] = list(seen)[1:]
+        return ancestors
 
 
 def last_success_of(jobs: Iterable[int], scene: IncidentInputs) -> str | None:

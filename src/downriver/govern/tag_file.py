@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from downriver.capture.code.yaml_documents import YamlError
 from downriver.capture.scan.located_text import load_yaml
-from downriver.errors import InvalidRequestError
+from downriver.errors import InvalidRequestError, describe_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class DeclaredTag(NamedTuple):
-    """A tag that an entity has, or does not have."""
+    """A tag that an entity has, or does not have.
+
+    Without a value, `domain` and `tier` withdraw the statement about the domain or tier.
+    """
 
     entity: str
     tag: str
@@ -27,17 +30,17 @@ class DeclaredTag(NamedTuple):
 
 
 class DeclaredOwners(NamedTuple):
-    """The owners that a dataset or job has."""
+    """The owners that a dataset or job has; None withdraws the statement."""
 
     entity: str
-    owners: tuple[str, ...]
+    owners: tuple[str, ...] | None
 
 
 class DeclaredDescription(NamedTuple):
-    """The description that a dataset or job has, "" for none."""
+    """The description that a dataset or job has, "" for none; None withdraws the statement."""
 
     entity: str
-    text: str
+    text: str | None
 
 
 class DeclaredPropagation(NamedTuple):
@@ -50,7 +53,6 @@ class DeclaredPropagation(NamedTuple):
 EntityDeclaration: TypeAlias = DeclaredTag | DeclaredOwners | DeclaredDescription
 Declaration: TypeAlias = EntityDeclaration | DeclaredPropagation
 PROPAGATES = "propagates"  # the key of a file that lists tags, and no entity
-SINGLE_VALUES = ("domain", "tier")  # an entity has one tag with such a key
 
 
 def parse_tag(text: str) -> str:
@@ -67,7 +69,7 @@ def read_tag_file(path: Path) -> list[Declaration]:
     try:
         content = load_yaml(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, YamlError) as exc:
-        raise InvalidRequestError("FILE", f"{path}: {exc}") from exc
+        raise InvalidRequestError("FILE", f"{path}: {describe_failure(exc)}") from exc
     if not isinstance(content, dict):
         raise InvalidRequestError("FILE", f"{path}: not a mapping from entities to their tags")
     return [
@@ -95,11 +97,12 @@ def _declarations(place: str, entity: str, value: object) -> Iterator[EntityDecl
             case "tags":
                 yield from _tags(place, entity, of_key)
             case "owners":
-                yield DeclaredOwners(entity, tuple(_texts(f"{place}: owners", of_key)))
+                owners = None if of_key is None else tuple(_texts(f"{place}: owners", of_key))
+                yield DeclaredOwners(entity, owners)
             case "description":
                 if of_key is not None and not isinstance(of_key, str):
                     raise InvalidRequestError("FILE", f"{place}: description: not a text")
-                yield DeclaredDescription(entity, (of_key or "").strip())
+                yield DeclaredDescription(entity, None if of_key is None else of_key.strip())
             case "domain" | "tier":
                 yield _single(f"{place}: {key}", entity, str(key), of_key)
             case _:

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph import FOREVER, Entity, Question, trace
+from downriver.graph.answers.node_facts import labels_of, sent_labels
 from downriver.graph.answers.view import limit_blind_spots
 from downriver.model.answers import BlindSpot, Direction, is_complete
 from downriver.model.governance import (
@@ -124,16 +125,20 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
 
 
 def reach_of_tag(
-    graph: GraphSnapshot, reader: CatalogReader, tag: str, around: EntityContext, stale_days: int
+    graph: GraphSnapshot,
+    reader: CatalogReader,
+    tag: str,
+    around: EntityContext,
+    stale_days: int,
+    as_of: int = FOREVER,
 ) -> TagReach:
-    """Return where a tag was set, which columns it reaches, and where masking stops it."""
+    """Return where a tag is set, the columns that it reaches, and where masking stops it.
+
+    `as_of` is a moment of the lineage. Tags have no history: they are those of the present.
+    """
     found = find_tagged(graph, reader, tag)
-    question = Question(Direction.DOWNSTREAM, None, FOREVER, _COLUMNS, stale_days)
-    traces = [trace(graph, reader, entity, question) for entity in found.columns]
-    spread = propagate(
-        [edge for each in traces for edge in column_edges(each)],
-        [each.root.id for each in traces],
-    )
+    traces = trace_downstream(graph, reader, found.columns, stale_days, as_of)
+    spread = spread_over(traces)
     spots = _distinct([spot for each in traces for spot in each.blind_spots])
 
     def tagged_columns(paths: dict[str, tuple[str, ...]]) -> list[TaggedColumn]:
@@ -159,6 +164,24 @@ def reach_of_tag(
     )
 
 
+def trace_downstream(
+    graph: GraphSnapshot,
+    reader: CatalogReader,
+    columns: Iterable[Entity],
+    stale_days: int,
+    as_of: int = FOREVER,
+) -> list[Trace]:
+    """Return the downstream traces of columns with a tag."""
+    question = Question(Direction.DOWNSTREAM, None, as_of, _COLUMNS, stale_days)
+    return [trace(graph, reader, entity, question) for entity in columns]
+
+
+def spread_over(traces: list[Trace]) -> TagSpread:
+    """Return the reach of a tag from the roots of traces."""
+    edges = [edge for each in traces for edge in column_edges(each)]
+    return propagate(edges, [each.root.id for each in traces])
+
+
 def propagating_tags(reader: CatalogReader) -> frozenset[str]:
     """Return the tags that propagate along column lineage: `pii`, and those declared so."""
     records = reader.directory.records(TAG_RECORDS)
@@ -169,6 +192,25 @@ def propagating_tags(reader: CatalogReader) -> frozenset[str]:
         if parse_propagation(facets.get(number, {}).get(PROPAGATION))
     }
     return frozenset({PII_TAG, *declared})
+
+
+def tags_reaching(
+    graph: GraphSnapshot, reader: CatalogReader, columns: Iterable[Entity], stale_days: int
+) -> set[str]:
+    """Return the propagating tags that reach one of these columns."""
+    tags = {tag: find_tagged(graph, reader, tag).columns for tag in propagating_tags(reader)}
+    if not any(tags.values()):
+        return set()
+    question = Question(Direction.UPSTREAM, None, FOREVER, _COLUMNS, stale_days)
+    traces = [trace(graph, reader, column, question) for column in columns]
+    edges = [edge for each in traces for edge in column_edges(each)]
+    wanted = {each.root.id for each in traces}
+    own = _set_on(graph, reader, {node.id: node for each in traces for node in each.nodes}.values())
+    return {
+        tag
+        for tag in tags
+        if wanted & propagate(edges, [c for c, of in own.items() if tag in of]).reached.keys()
+    }
 
 
 def tags_of_dataset(
@@ -191,12 +233,14 @@ def tags_of_dataset(
             reached.setdefault(column, []).append(found)
     names = {each.root.id: each.root.field or "" for each in traces}
     spots = _distinct([spot for each in traces for spot in each.blind_spots])
-    whole = parse_tags(
-        reader.facets.of_each([entity.node], (TAGS,)).get(entity.node, {}).get(TAGS)
-    ).whole
+    group = sorted(graph.nodes.identities.group(entity.node))
+    labels = labels_of(reader, group)
     return DatasetTags(
         dataset=str(display.id),
-        tags=sorted(whole),
+        tags=labels.tags,
+        owners=labels.owners,
+        description=labels.description,
+        sent=sent_labels(reader, group),
         columns=[
             ColumnTags(column=c, tags=sorted(own.get(c, ())), reached=reached.get(c, []))
             for c in sorted(names, key=lambda c: names[c].casefold())

@@ -1,4 +1,4 @@
-"""The graph in memory: index, walks, names, and the answers made from them."""
+"""The graph in memory: index, walks, names, and answers."""
 
 from downriver.graph.answers.trace import count_reached, paths, trace, trace_numbered
 from downriver.graph.answers.view import Question

@@ -45,7 +45,7 @@ _WILD = frozenset("*?[")
 class Atom(NamedTuple):
     """One criterion, and how far to walk from what it selects.
 
-    A depth of None is not walked; UNLIMITED has no end.
+    A depth of None means no walk. UNLIMITED means no depth limit.
     """
 
     text: str
@@ -60,7 +60,7 @@ UNLIMITED = -1
 
 
 class Selector(NamedTuple):
-    """A union of intersections, without another union of intersections."""
+    """A union of intersections, minus another union of intersections."""
 
     included: tuple[tuple[Atom, ...], ...]
     excluded: tuple[tuple[Atom, ...], ...] = ()
@@ -150,7 +150,7 @@ class NodeSelection:
         self._graph = view.graph.nodes
         self._as_of = as_of
         self._criteria: dict[Method, Callable[[str], Iterable[int]]] = {
-            "name": self._named,
+            "name": self._find_named,
             "tag": self._tagged,
             "owner": self._owned,
             "namespace": self._in_namespace,
@@ -167,11 +167,11 @@ class NodeSelection:
         return SelectedNodes(self._seen(nodes), list(dict.fromkeys(unknown)))
 
     def _union(self, terms: Iterable[tuple[Atom, ...]], unknown: list[str]) -> set[int]:
-        found: set[int] = set()
+        union: set[int] = set()
         for atoms in terms:
             sets = [self._atom(atom, unknown) for atom in atoms]
-            found |= set.intersection(*sets)
-        return found
+            union |= set.intersection(*sets)
+        return union
 
     def _atom(self, atom: Atom, unknown: list[str]) -> set[int]:
         canonical = self._graph.identities.canonical
@@ -182,12 +182,12 @@ class NodeSelection:
         if atom.around:
             below = self._reach(roots, UNLIMITED, downstream=True)
             return self._reach(below, UNLIMITED, downstream=False)
-        found = set(roots)
+        selected = set(roots)
         if atom.upstream is not None:
-            found |= self._reach(roots, atom.upstream, downstream=False)
+            selected |= self._reach(roots, atom.upstream, downstream=False)
         if atom.downstream is not None:
-            found |= self._reach(roots, atom.downstream, downstream=True)
-        return found
+            selected |= self._reach(roots, atom.downstream, downstream=True)
+        return selected
 
     def _reach(self, roots: Iterable[int], depth: int, *, downstream: bool) -> set[int]:
         return reach_from(
@@ -211,10 +211,10 @@ class NodeSelection:
 
     # Criteria
 
-    def _named(self, text: str) -> Iterator[int]:
+    def _find_named(self, text: str) -> Iterator[int]:
         if not _WILD & set(text):
-            found = find_all(text, self._view.reader, self._graph.identities)
-            yield from (entity.node for entity in found)
+            entities = find_all(text, self._view.reader, self._graph.identities)
+            yield from (entity.node for entity in entities)
             return
         for number, node in self._view.reader.nodes.matching("name", text).items():
             names = (node.name, node.name.rpartition(".")[2], node.name.rpartition("/")[2])

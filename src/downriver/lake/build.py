@@ -149,7 +149,7 @@ def write_reach(
 
 
 def read_tables(storage: TableStorage, stored: Mapping[str, StoredTable]) -> dict[str, DataFrame]:
-    """Return the tables of a build, without those that only older releases wrote."""
+    """Return the tables of a build, except tables that only older releases wrote."""
     return {
         name: _read_table(storage, name, table)
         for name, table in stored.items()

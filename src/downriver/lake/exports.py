@@ -119,14 +119,14 @@ def write_csv(file: Neo4jFile, rows: Iterable[Row], stream: IO[bytes]) -> int:
     count = 0
     for row in rows:
         for line in file.lines(row):
-            writer.writerow([_plain(value) for value in line])
+            writer.writerow([_plain_value(value) for value in line])
             count += 1
     text.flush()
     text.detach()
     return count
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     match value:
         case None:
             return ""
@@ -150,13 +150,13 @@ def _end(row: Row, end: str) -> str:
     return str(kind(row[f"{end}_namespace"], row[f"{end}_name"]))
 
 
-def _seen(row: Row) -> tuple[Any, ...]:
+def _seen_times(row: Row) -> tuple[Any, ...]:
     return (row["first_seen"], row["last_seen"], row["observed"])
 
 
 def _dataset_lines(row: Row) -> Iterator[tuple[Any, ...]]:
     about = (row["namespace"], row["name"], row["description"], row["owners"])
-    yield (_dataset(row), *about, row["lifecycle"], *_seen(row), "Dataset")
+    yield (_dataset(row), *about, row["lifecycle"], *_seen_times(row), "Dataset")
 
 
 def _job_lines(row: Row) -> Iterator[tuple[Any, ...]]:
@@ -166,7 +166,7 @@ def _job_lines(row: Row) -> Iterator[tuple[Any, ...]]:
         *about,
         row["integration"],
         row["job_type"],
-        *_seen(row),
+        *_seen_times(row),
         "Job",
     )
 
@@ -187,11 +187,11 @@ def _has_column_lines(row: Row) -> Iterator[tuple[Any, ...]]:
 def _edge_lines(row: Row) -> Iterator[tuple[Any, ...]]:
     job = str(JobId(row["job_namespace"], row["job_name"])) if row["job_name"] else None
     ends = (_end(row, "source"), _end(row, "target"))
-    yield (*ends, row["status"], job, *_seen(row), row["kind"].upper())
+    yield (*ends, row["status"], job, *_seen_times(row), row["kind"].upper())
 
 
 def _feeds_lines(row: Row) -> Iterator[tuple[Any, ...]]:
-    """Yield the edge; where it is about all columns (`*`), its end is the dataset node."""
+    """Yield the edge. An end with all columns (`*`) becomes the dataset node."""
     ends = [
         _dataset(row, f"{end}_")
         if row[f"{end}_field"] == EVERY_FIELD
@@ -200,7 +200,7 @@ def _feeds_lines(row: Row) -> Iterator[tuple[Any, ...]]:
         )
         for end in ("source", "target")
     ]
-    yield (*ends, row["kinds"], row["direct"], row["masking"], *_seen(row), "FEEDS")
+    yield (*ends, row["kinds"], row["direct"], row["masking"], *_seen_times(row), "FEEDS")
 
 
 NEO4J_FILES = (

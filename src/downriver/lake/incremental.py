@@ -41,6 +41,8 @@ from downriver.lake.storage.runs import (
 )
 from downriver.lake.storage.tables import PARQUET, StoredRun
 from downriver.model.facts import EdgeKind, FacetRole
+from downriver.openlineage.facets.description import TAGS
+from downriver.openlineage.facets.label_statement import TAG_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,9 +70,9 @@ _GRAPH = ("gold.nodes", "gold.edges", "silver.columns", "silver.derives")
 def can_increment(base: LakeVersion, stale_days: int) -> bool:
     """True if the new events of a lake can be added to the tables of its last build.
 
-    All rows must be those that this release computes with the same setting. With more new events
-    than folded ones, a build of all tables costs less. Each known run had an event, which may have
-    been expired.
+    All rows must come from this release with the same setting. A build of all tables costs less if
+    there are more new events than folded ones. The number of known runs is a lower bound of the
+    folded events, because events may have been expired.
     """
     built_alike = (base.release, base.stale_days) == (__version__, stale_days)
     if not built_alike or any(name not in base.tables for name in schemas.BUILT):
@@ -252,16 +254,19 @@ class IncrementalBuild:
         self.reports.append(stage)
 
     def _needs_reach(self) -> bool:
-        """True if reach or governance may differ from the last build."""
+        """Return whether reach or governance may differ from the last build."""
         return (
             bool(self._grown.intersection(_GRAPH))
             or (self._has_identities and self._differs("facts.edges", _current_identities))
-            or ("tags" in self._facets and self._differs("facts.facets", _current_tags))
+            or (
+                any(map(_is_about_tags, self._facets))
+                and self._differs("facts.facets", _current_tags)
+            )
             or ("silver.quality" in self._runs and self._has_new_check_results())
         )
 
     def _differs(self, name: str, view: Callable[[DataFrame], DataFrame]) -> bool:
-        """True if a view of a table differs from the last build."""
+        """Return whether a view of a table differs from the last build."""
         table = schemas.BY_NAME[name]
         before, after = (
             view(read_facts(self._storage, table, tables[name].runs))
@@ -270,7 +275,7 @@ class IncrementalBuild:
         return _are_different(before, after)
 
     def _has_new_check_results(self) -> bool:
-        """True if checks of touched datasets began or ceased to fail."""
+        """Return whether checks of touched datasets began or stopped failing."""
         name, dataset = "silver.quality", ["namespace", "name"]
         touched = self._new_rows(name).select(*dataset).distinct()
         before, after = (
@@ -318,7 +323,10 @@ def merge_runs(
     tables: Mapping[str, StoredTable],
     counts: Mapping[str, int],
 ) -> dict[str, StoredTable]:
-    """Merge the last runs of tables, as many as `counts` says; return the merged tables."""
+    """Merge the last runs of each table, and return the merged tables.
+
+    `counts` has the number of runs.
+    """
     wanted = {name: count for name, count in counts.items() if count}
 
     def merge(name: str) -> StoredTable:
@@ -347,18 +355,22 @@ def _are_different(one: DataFrame, other: DataFrame) -> bool:
 
 
 def _current_tags(facets: DataFrame) -> DataFrame:
-    """Return the digest of the current tags facet of each dataset."""
+    """Return the digests of the current tags facet of each dataset, and of statements about it."""
     tags = facets.where(
-        (f.col("facet") == "tags")
+        ((f.col("facet") == TAGS) | f.col("facet").startswith(TAG_PREFIX))
         & (f.col("kind") == DATASET)
         & (f.col("role") == int(FacetRole.NODE))
     )
     last = f.max_by("digest", f.struct("last_at", "last_event", "digest"))
-    return tags.groupBy("namespace", "name").agg(last.alias("digest"))
+    return tags.groupBy("namespace", "name", "facet").agg(last.alias("digest"))
+
+
+def _is_about_tags(facet: str) -> bool:
+    return facet == TAGS or facet.startswith(TAG_PREFIX)
 
 
 def _current_identities(edges: DataFrame) -> DataFrame:
-    """Return the edges that decide which names are one dataset, as far as they are in force."""
+    """Return the statements in force that two names are one dataset."""
     kind: Column = f.col("kind")
     ends = ["source_namespace", "source_name", "target_namespace", "target_name"]
     relevant = edges.where(kind.isin(*map(int, _IDENTITY)))

@@ -21,7 +21,7 @@ _CONF = {
 _DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # A table here has a single commit; the default of 50 tasks to read its log is a waste.
+    # A table here has a single commit: the default of 50 tasks to read its log is too many.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -1,7 +1,8 @@
 """Continuous ingestion on Structured Streaming: each micro-batch becomes a batch of bronze.
 
-Spark's checkpoint records the next micro-batch, the lake's version the last one committed. A
-micro-batch that reached the lake but not the checkpoint is delivered again and then skipped.
+Spark's checkpoint records the next micro-batch, and the lake's version records the last committed
+one. If a failure prevents the checkpoint, Spark delivers the micro-batch again, and the lake skips
+it.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def run_stream(
 
 
 class BatchIngest:
-    """Ingests each micro-batch, and builds when it is time."""
+    """Ingests each micro-batch, and builds on schedule."""
 
     def __init__(self, lake: Lake, schedule: StreamSchedule, build: bool, home: str | None) -> None:
         self._lake = lake
@@ -126,7 +127,7 @@ class BatchIngest:
 
 
 def _with_retries(commit: Callable[[], _Result]) -> _Result:
-    """Call a function that commits to the lake, again if another process commits first."""
+    """Call a function that commits to the lake. Call it again if another process commits first."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(LakeBusyError):
             return commit()

@@ -1,1 +1,1 @@
-"""The vocabulary of lineage: ids, facts, answers. It imports nothing else of Downriver."""
+"""The vocabulary of lineage: ids, facts, answers. It imports no other package of Downriver."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from downriver.model.ids import NodeId
 
-LOCAL_ACTOR = "local"  # a process that opens the store itself, or a request without keys
+LOCAL_ACTOR = "local"  # a process that opens the store directly, or a request without keys
 # The id of the key or token that causes the current writes. The audit log names it.
 ACTOR: ContextVar[str] = ContextVar("actor", default=LOCAL_ACTOR)
 

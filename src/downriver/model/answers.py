@@ -113,7 +113,7 @@ class BlindSpot(MappingStruct, kw_only=True):
 
 
 class PossibleCut(MappingStruct, kw_only=True):
-    """Two datasets that may be one under two names, and the command that joins them.
+    """Two datasets that may be one dataset under two names, and the command that joins them.
 
     A trace ends at one of them, although the data may continue at the other.
     """
@@ -125,9 +125,11 @@ class PossibleCut(MappingStruct, kw_only=True):
 
 
 class PossibleCuts(MappingStruct, kw_only=True):
-    """All possible cuts of a graph."""
+    """The possible cuts of a graph. Complete if every pair of similar names was compared."""
 
     cuts: list[PossibleCut]
+    complete: bool
+    blind_spots: list[BlindSpot]
 
 
 class SameStatement(MappingStruct, kw_only=True):
@@ -148,9 +150,9 @@ class SameStatements(MappingStruct, kw_only=True):
 class Trace(msgspec.Struct, kw_only=True):
     """A piece of the graph around `root`, and how complete it is.
 
-    `omitted_count` is the number of nodes that are left out by the limit, and of those one step
-    beyond the depth, where the walk ends. `reader_count` is the number of jobs that only read and
-    are left out of `nodes`.
+    `omitted_count` counts the nodes that the limit leaves out, and the nodes one step beyond the
+    depth, where the walk ends. `reader_count` is the number of jobs that only read and are left out
+    of `nodes`.
     """
 
     root: TraceNode
@@ -163,7 +165,7 @@ class Trace(msgspec.Struct, kw_only=True):
 
 
 class Paths(msgspec.Struct, kw_only=True):
-    """The shortest routes data takes from one node to another, each a list of node ids."""
+    """The shortest paths of data from one node to another, each a list of node ids."""
 
     source: TraceNode
     target: TraceNode
@@ -172,8 +174,8 @@ class Paths(msgspec.Struct, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-# Kinds of blind spots that the question causes by its limits. An answer that counts what it leaves
-# out (`shown` and `total`) need not list them.
+# Kinds of blind spots that result from the limits of the question. An answer with counts of omitted
+# nodes (`shown` and `total`) need not list them.
 LIMITS = frozenset({"depth_limit", "node_limit"})
 
 

@@ -83,7 +83,7 @@ PREFIXES_AS_NAMESPACE = frozenset(
 def split_prefix(text: str) -> tuple[str, str]:
     """Return the type prefix of a name and the rest; the prefix is `dataset` if there is none."""
     word, colon, name = text.partition(":")
-    known = word.lower() in (*DATASET_PREFIXES, *JOB_PREFIXES, *COLUMN_PREFIXES)
-    if colon and known and not name.startswith("//"):
+    is_prefix = word.lower() in (*DATASET_PREFIXES, *JOB_PREFIXES, *COLUMN_PREFIXES)
+    if colon and is_prefix and not name.startswith("//"):
         return word.lower(), name.strip()
     return ANY_DATASET_PREFIX, text.strip()

@@ -61,7 +61,7 @@ class ColumnAdd(_Change, kw_only=True, frozen=True, tag="column_add"):
 
 
 class TypeChange(_Change, kw_only=True, frozen=True, tag="type_change"):
-    """Change the type of a column. The default for the old type is that of the catalog."""
+    """Change the type of a column. The default of the old type is the type in the catalog."""
 
     column: str
     to: str
@@ -107,7 +107,7 @@ class Deprecation(_Change, kw_only=True, frozen=True, tag="deprecation"):
 
 
 class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
-    """Change how values are computed. Without `columns`: all values, or which rows there are."""
+    """Change how values are computed. Without `columns`, any value or row may change."""
 
     columns: list[str] = []
 
@@ -116,7 +116,7 @@ class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
 
 
 class SchemaChange(_Change, kw_only=True, frozen=True, tag="schema_change"):
-    """Change columns without saying which or how: every consumer may fail."""
+    """Change unspecified columns: every consumer may fail."""
 
     def __str__(self) -> str:
         return f"change the schema of {self.dataset}"

@@ -1,7 +1,7 @@
 """Makes control characters in untrusted names visible.
 
-Printed as it is, a name could move the cursor, change the colours, rename the window or reverse
-the order of the letters around it, and so show something else than what is stored.
+A terminal interprets control characters. Without an escape, a name could move the cursor, change
+colours, rename the window or reverse letters, and the output would differ from the stored text.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class EvidenceRank(IntEnum):
-    """How certain a fact of an event is. The numbers are stored, and the largest one counts."""
+    """How certain a fact of an event is. The numbers are stored. The largest number applies."""
 
     INFERRED = -1  # read by Downriver from what a producer sent, such as the SQL of a job
     DECLARED = 0  # by a JobEvent or DatasetEvent
@@ -65,7 +65,7 @@ class EdgeKind(IntEnum):
     PARENT = 7  # job -> job: the first runs the second
     PRECEDES = 8  # job -> job: control flow, no data
     SAME = 9  # dataset -> dataset: a person states that two names are one dataset
-    DIFFERENT = 10  # dataset -> dataset: a person states that they are not; the later one counts
+    DIFFERENT = 10  # dataset -> dataset: a person states the opposite; the later statement applies
 
 
 class FacetRole(IntEnum):
@@ -136,7 +136,7 @@ class RunState(IntEnum):
 class RunFact(msgspec.Struct, frozen=True):
     """The state of a run. A later state replaces an earlier one, in any order of events.
 
-    Of two end states, the one with the later event time counts.
+    Of two end states, the one with the later event time applies.
     """
 
     state: RunState
@@ -200,8 +200,8 @@ class Facts(msgspec.Struct):
         """Merge `other` into this set."""
         mine = self.sightings
         for key, span in other.sightings.items():
-            known = mine.get(key)
-            mine[key] = span if known is None else known.merge(span)
+            merged = mine.get(key)
+            mine[key] = span if merged is None else merged.merge(span)
         for run, fact in other.runs.items():
             known_run = self.runs.get(run)
             self.runs[run] = fact if known_run is None else known_run.merge(fact)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
+from downriver.model.trust.tag_changes import EntityLabels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -148,9 +149,10 @@ class LastRun(MappingStruct, kw_only=True):
 
 
 class EntityDetails(MappingStruct, kw_only=True):
-    """Everything known about an entity and its direct neighbours.
+    """An entity with all its details, and its direct neighbours.
 
-    `last_updated` is the end of the last completed run that writes the dataset.
+    `last_updated` is the end of the last completed run that writes the dataset. `sent` are the
+    labels in events, if a person set others.
     """
 
     entity_id: str
@@ -171,6 +173,7 @@ class EntityDetails(MappingStruct, kw_only=True):
     first_seen: str
     last_seen: str
     last_updated: str | None = None
+    sent: EntityLabels | None = None
     complete: bool
     blind_spots: list[BlindSpot]
 

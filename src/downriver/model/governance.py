@@ -1,4 +1,4 @@
-"""Answers about the health of the graph: KPIs, incidents, diagnoses, tags and findings."""
+"""Answers about the state of the graph: KPIs, incidents, diagnoses, tags and findings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
 from downriver.model.flows import ColumnDerivation, LastRun
+from downriver.model.trust.tag_changes import EntityLabels
 from downriver.model.verdicts import ChangeBlastRadius
 
 CERTIFIED_TAGS = ("certified", "canonical", "golden")  # each marks a source of truth
@@ -186,8 +187,8 @@ class Diagnosis(MappingStruct, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as JSON types, with the freshness of each direct source."""
-        found = super().to_dict()
-        return {**found, **{name: self[name] for name in self.keys() if name not in found}}
+        fields = super().to_dict()
+        return {**fields, **{name: self[name] for name in self.keys() if name not in fields}}
 
 
 class Share(msgspec.Struct, kw_only=True, frozen=True):
@@ -255,6 +256,14 @@ class InventoryCoverage(msgspec.Struct, kw_only=True, frozen=True):
     not_listed: list[str]
 
 
+class PropagatingTag(msgspec.Struct, kw_only=True):
+    """A tag that propagates along column lineage: columns that have it, and that it reaches."""
+
+    tag: str
+    columns: CountWithExamples
+    reached: CountWithExamples
+
+
 class Kpis(MappingStruct, kw_only=True):
     """KPIs of the graph."""
 
@@ -279,6 +288,7 @@ class Kpis(MappingStruct, kw_only=True):
     certified_path_integrity: Share  # of the certified: those with a complete upstream
     pii_columns: CountWithExamples
     pii_reach: CountWithExamples  # columns that the tag reaches
+    propagating_tags: list[PropagatingTag]  # those that were declared to propagate
     failure_rate: Share  # of the runs that ended in the last `days`
     failing_jobs: CountWithExamples  # whose last run failed
     worst_jobs: list[JobFailures]
@@ -373,14 +383,27 @@ class ColumnTags(msgspec.Struct, kw_only=True):
 
 
 class DatasetTags(msgspec.Struct, kw_only=True):
-    """The tags of a dataset and of its columns. `propagates` lists the tags that propagate."""
+    """The tags, owners and description of a dataset, and the tags of its columns.
+
+    `sent` are the labels in events, if a person set others. `propagates` lists the tags that
+    propagate.
+    """
 
     dataset: str
     tags: list[str]
+    owners: list[str]
+    description: str
+    sent: EntityLabels | None = None
     columns: list[ColumnTags]
     propagates: list[str]
     complete: bool
     blind_spots: list[BlindSpot]
+
+
+class PropagatingTags(msgspec.Struct, kw_only=True):
+    """The tags that propagate along column lineage: `pii`, and those declared so."""
+
+    tags: list[str]
 
 
 class CertifiedPath(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -398,44 +421,3 @@ class CertifiedPaths(msgspec.Struct, kw_only=True):
 
     integrity: Share
     datasets: list[CertifiedPath]
-
-
-class RetiredEntity(msgspec.Struct, kw_only=True, frozen=True):
-    """A dataset or job that is removed from answers, when it was last seen, and why."""
-
-    id: str
-    kind: str
-    last_seen: str
-    reason: str
-
-
-class Forgotten(MappingStruct, kw_only=True):
-    """What `forget` removed from answers, or showed again with `restored`."""
-
-    entities: list[RetiredEntity]
-    restored: bool
-    done: bool
-
-
-class RedactedEntries(MappingStruct, kw_only=True):
-    """How many log entries a redaction changed; without `done`, would change.
-
-    `remaining` are entries that contain the name outside facets, for example as the name of a job.
-    """
-
-    entries: int
-    remaining: list[int]
-    done: bool
-
-
-class Pruned(MappingStruct, kw_only=True):
-    """What `prune` removed from answers; without `done`, what it would remove.
-
-    `protected` are old datasets and jobs that stay, with the reason.
-    """
-
-    before: str
-    retired: list[RetiredEntity]
-    protected: list[RetiredEntity]
-    resolved_findings: int
-    done: bool

@@ -21,7 +21,7 @@ class DatasetId(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class JobId(msgspec.Struct, frozen=True, order=True, gc=False):
-    """What reads and writes datasets: a dbt model, a DAG task, a Spark job, a function."""
+    """A process that reads and writes datasets: a dbt model, a DAG task, a Spark job."""
 
     namespace: str
     name: str
@@ -31,7 +31,7 @@ class JobId(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class ColumnId(msgspec.Struct, frozen=True, order=True, gc=False):
-    """One field of a dataset; nested fields are joined by dots. `*` stands for all of them."""
+    """One field of a dataset; nested fields are joined by dots. `*` is every field."""
 
     dataset: DatasetId
     field: str
@@ -59,11 +59,14 @@ NAMESPACE_RECORDS = "downriver:namespaces"
 SOURCE_RECORDS = "downriver:sources"
 TAG_RECORDS = "downriver:tags"
 REDACTION_RECORDS = "downriver:redactions"
-_RECORDS = frozenset({NAMESPACE_RECORDS, SOURCE_RECORDS, TAG_RECORDS, REDACTION_RECORDS})
+EDGE_RECORDS = "downriver:edges"
+_RECORDS = frozenset(
+    {NAMESPACE_RECORDS, SOURCE_RECORDS, TAG_RECORDS, REDACTION_RECORDS, EDGE_RECORDS}
+)
 
 
 class NodeKind(IntEnum):
-    """What a node is. The numbers are stored: append, never renumber."""
+    """The kind of a node. The numbers are stored: append, never renumber."""
 
     DATASET = 0
     JOB = 1

@@ -47,8 +47,9 @@ class UnreadReason(str, Enum):
 
     @property
     def next_step(self) -> str:
-        """What a person can do about it."""
-        return _NEXT_STEPS.get(self, _REVIEW)
+        """What the user can do next."""
+        rule = "unread_migrations" if self.may_alter_tables else "unread_files"
+        return _NEXT_STEPS.get(self, f"Review the file, then add a waiver for rule {rule}.")
 
 
 _HARMLESS = frozenset(
@@ -63,13 +64,12 @@ _HARMLESS = frozenset(
         UnreadReason.BASE_UNREAD,
     }
 )
-_REVIEW = "Review the file, then add a waiver for rule unread_migrations."
 _NEXT_STEPS = {
     UnreadReason.SQL_SYNTAX: "Correct the statement, or name its dialect with --dialect.",
-    UnreadReason.DYNAMIC_SQL: "Write the statement out, or review it and add a waiver.",
+    UnreadReason.DYNAMIC_SQL: "Replace the dynamic SQL with the statement itself, or add a waiver.",
     UnreadReason.PROCEDURE_CALL: "Put the procedure's statements into the file, or add a waiver.",
-    UnreadReason.TEMPLATE: "Gate the rendered file with --ddl, or add a waiver.",
-    UnreadReason.INCLUDE: "Gate the included file with --ddl, or add a waiver.",
+    UnreadReason.TEMPLATE: "Render the file and check it with --ddl, or add a waiver.",
+    UnreadReason.INCLUDE: "Check the included file with --ddl, or add a waiver.",
     UnreadReason.PYTHON_SYNTAX: "Correct the syntax error.",
     UnreadReason.NOTEBOOK_SYNTAX: "Save the notebook again as JSON.",
     UnreadReason.YAML_SYNTAX: "Correct the syntax error.",

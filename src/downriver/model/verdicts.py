@@ -27,7 +27,7 @@ class EffectSeverity(str, Enum):
 
 
 class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """One place in the code of a consumer that names what changes."""
+    """One place in the code of a consumer that names a changed column or dataset."""
 
     dataset: str
     column: str
@@ -66,9 +66,9 @@ def join_parts(parts: SentenceParts, name: Callable[[EntityMention], str] | None
 class Effect(msgspec.Struct, kw_only=True):
     """The effect of the changes on one consumer, with its evidence.
 
-    `hops` counts the jobs from the change to this one; `path` leads through the columns.
-    If a consumer is only not rebuilt, `because_of` are the consumers that fail. `reason_parts` and
-    `path_ids` have the entities that `reason` and `path` name. `possible` is true where only the
+    `hops` counts the jobs from the change to this one; `path` leads through the columns. If a
+    consumer is only not rebuilt, `because_of` are the consumers that fail. `reason_parts` and
+    `path_ids` contain the entities that `reason` and `path` name. `possible` is true where only the
     edges between tables are known: the effect is assumed, not shown.
     """
 
@@ -145,7 +145,8 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     files, or statements in them, whose effect is unknown. `edited` are the jobs whose code was
     edited; `commits` is set when two commits were compared. `proposed` has `changes` as data.
     `predictions` are the datasets that differ then, `verification` what a database shows of them.
-    `left_out` counts the affected consumers that a selector leaves out.
+    `left_out` counts the affected consumers that a selector leaves out. `propagating` are the tags
+    that were declared to propagate along column lineage.
     """
 
     changes: list[str]
@@ -157,6 +158,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     complete: bool
     blind_spots: list[BlindSpot]
     target_tags: list[str] = []
+    propagating: list[str] = []
     owners: list[str] = []
     unread: list[Unread] = []
     edited: list[str] = []
@@ -306,7 +308,7 @@ class ImpactAnswer(MappingStruct, kw_only=True):
 
 
 class RecordedVerdict(MappingStruct, kw_only=True):
-    """A verdict of the gate, in short: what was to change, the decision, and how far it reaches.
+    """A summary of a gate verdict: the changes, the decision, and the affected consumers.
 
     `affected` counts the consumers that the change affects. `waived` names the rules that were
     waived, by whom and why. An empty `head` is the working tree.

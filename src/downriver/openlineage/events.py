@@ -46,7 +46,7 @@ def dataset(
     input_facets: Facets | None = None,
     output_facets: Facets | None = None,
 ) -> WireDataset:
-    """Return a dataset of an event; the last two are about one run's input or output."""
+    """Return a dataset of an event; the last two parameters are facets of one run."""
     return WireDataset(
         namespace=dataset_id.namespace,
         name=dataset_id.name,

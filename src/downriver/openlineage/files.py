@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from downriver.errors import InvalidEventError, InvalidRequestError
+from downriver.errors import InvalidEventError, InvalidRequestError, describe_failure
 from downriver.openlineage.wire import Event, decode, parse_event, split_events
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def read_event_file(path: Path) -> Iterator[tuple[EventRecord, int]]:
             packed = raw.read(2) == GZIP
             raw.seek(0)
             stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
-            for found in read_events(stream, str(path)):
-                yield found, raw.tell()
+            for record in read_events(stream, str(path)):
+                yield record, raw.tell()
     except (OSError, EOFError, zlib.error) as exc:
-        yield EventRecord(str(path), None, f"cannot be read: {exc}"), 0
+        yield EventRecord(str(path), None, f"cannot be read: {describe_failure(exc)}"), 0
 
 
 def read_events(
@@ -97,7 +97,7 @@ def _document(body: bytes, name: str, first_line: int, offset: int) -> Iterator[
         events = split_events(body.strip())
         for index, raw in enumerate(events):
             where = f"{name}:{first_line}" if len(events) == 1 else f"{name}[{index}]"
-            yield _found(raw, where, offset, index)
+            yield _event_record(raw, where, offset, index)
         return
     for number, line in enumerate(body.splitlines(keepends=True), first_line):
         if line.strip():
@@ -112,10 +112,10 @@ def _line(line: bytes, where: str, offset: int) -> Iterator[EventRecord]:
         yield EventRecord(where, None, exc.message, line, offset)
         return
     for index, raw in enumerate(events):
-        yield _found(raw, where, offset, index)
+        yield _event_record(raw, where, offset, index)
 
 
-def _found(raw: bytes, where: str, offset: int, index: int) -> EventRecord:
+def _event_record(raw: bytes, where: str, offset: int, index: int) -> EventRecord:
     try:
         return EventRecord(where, parse_event(raw), None, raw, offset, index)
     except InvalidEventError as exc:

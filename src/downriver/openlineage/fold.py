@@ -80,7 +80,7 @@ class _Folding:
         self.sightings: dict[Sighting, Span] = {}
         self.runs: dict[RunId, RunFact] = {}
         self.bodies: dict[bytes, bytes] = {}
-        self.inputs: set[DatasetId] = set()  # of the event, under all their names
+        self.inputs: set[DatasetId] = set()  # the inputs of the event, under all their names
 
     def facts(self) -> Facts:
         wire = self.event.wire
@@ -189,9 +189,10 @@ class _Folding:
             old_name = parse_previous_name(bytes(raw))
             if old_name is not None:
                 self._edge(EdgeKind.RENAMED, old_name, dataset)
-        if (raw := facets.get(SAME)) is not None and (stated := parse_same(bytes(raw))):
-            other, is_same = stated
-            # One direction for both orders of the names, so that a later statement replaces it.
+        if (raw := facets.get(SAME)) is not None and (statement := parse_same(bytes(raw))):
+            other, is_same = statement
+            # Both orders of the names give one direction, so that a later statement replaces the
+            # edge.
             kind = EdgeKind.SAME if is_same else EdgeKind.DIFFERENT
             self._edge(kind, min(dataset, other), max(dataset, other))
 
@@ -204,7 +205,7 @@ class _Folding:
             self._see(ClaimSeen(job, dataset, "columnLineage", digest))
             for source in column_sources(digest, self.bodies[digest]):
                 # An event that names its inputs states that the job reads no other dataset. A
-                # column may still derive from one, by way of a view or an earlier step.
+                # column may still derive from another dataset through a view or an earlier step.
                 if job is None or (self.inputs and source not in self.inputs):
                     self._edge(EdgeKind.DERIVES, source, dataset, job)
                 else:

@@ -1,9 +1,9 @@
 """Normal forms of dataset names: which differences in spelling leave the dataset the same.
 
 `normal_form` removes the differences that certainly do not matter: aliases of a scheme, default
-ports, a trailing slash, quotes, partition directories, letter case where the system ignores it.
-Two datasets with equal normal forms are one dataset. `loose_form` also ignores the differences that
-often, but not always, are spellings of one name: letter case anywhere, the host of an HDFS path.
+ports, a trailing slash, quotes, partition directories, letter case where the system ignores it. Two
+datasets with equal normal forms are one dataset. `loose_form` also ignores differences that are
+often, but not always, spellings of one name: letter case anywhere, the host of an HDFS path.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _IGNORE_CASE = frozenset(
     }
 )  # fmt: skip
 # Systems that store unquoted names in capitals: `orders` and `ORDERS` are one table. A name in
-# mixed case was quoted, or is spelled as a script has it.
+# mixed case was quoted, or is spelled as in a script.
 _FOLD_TO_UPPER = frozenset({"snowflake", "oracle", "db2"})
 
 _PLAIN = re.compile(r"[\w.$-]*", re.ASCII)  # a table name with nothing to remove
@@ -80,7 +80,7 @@ class Location(NamedTuple):
 
 @lru_cache(4096)  # a catalog has few namespaces
 def parse_namespace(namespace: str) -> Location:
-    """Return the scheme of a namespace, and the namespace without what does not matter in it."""
+    """Return the scheme of a namespace, and the namespace in its normal form."""
     if namespace.startswith("arn:aws:glue:"):
         return Location("awsglue", namespace)
     scheme, separator, host = namespace.partition("://")
@@ -100,7 +100,7 @@ def parse_namespace(namespace: str) -> Location:
 
 
 def normal_form(dataset: DatasetId) -> DatasetId:
-    """Return the id that stands for every spelling that certainly is the same dataset."""
+    """Return the id that all spellings of one dataset share."""
     scheme, namespace = parse_namespace(dataset.namespace)
     return DatasetId(namespace, _normal_name(scheme, dataset.name))
 
@@ -109,7 +109,7 @@ def loose_form(namespace: str, name: str) -> tuple[str, str]:
     """Return a key that is equal for names that may be spellings of one name."""
     scheme, home = _loose_namespace(namespace)
     if scheme not in STORAGE and _PLAIN.fullmatch(name):
-        return home, name.lower()  # most names: this runs once for every dataset of a catalog
+        return home, name.lower()  # most names; this runs for every dataset of a catalog
     return home, _normal_name(scheme, name).casefold()
 
 
@@ -188,10 +188,10 @@ def dataset_at(uri: str) -> DatasetId:
         home = f"{_BUCKET_SCHEMES[scheme]}://{host}"
         return DatasetId(home, normal_path(path, rooted=False))
     home = f"{scheme}://{host}" if host else scheme
-    known = SCHEMES.get(scheme, scheme)
-    if known not in STORAGE:
+    canonical = SCHEMES.get(scheme, scheme)
+    if canonical not in STORAGE:
         return DatasetId(home, path.lstrip("/") or "/")
-    return DatasetId(home, normal_path(path, rooted=known not in BUCKETS))
+    return DatasetId(home, normal_path(path, rooted=canonical not in BUCKETS))
 
 
 def is_file(name: str) -> bool:
@@ -238,8 +238,8 @@ def compare_names(one: DatasetId, other: DatasetId) -> NameDifference | None:
 def _differ_by_prefix(one: DatasetId, other: DatasetId) -> bool:
     """Return whether one name is the other with more parts in front.
 
-    `orders` and `analytics.public.orders` in one place, or where one place is unknown; a table
-    `gold.orders` and its folder `warehouse/gold.db/orders`.
+    Examples: `orders` and `analytics.public.orders`, if both are in one place or one place is
+    unknown; a table `gold.orders` and its folder `warehouse/gold.db/orders`.
     """
     locations = [parse_namespace(name.namespace) for name in (one, other)]
     is_path = [location.scheme in STORAGE for location in locations]

@@ -1,4 +1,4 @@
-"""The OpenLineage envelope. It accepts the variations of producers, but needs a subject and a time.
+"""The OpenLineage envelope. It accepts variations of producers, but requires a subject and a time.
 
 Facets stay raw bytes here. Most are never decoded; those that are (`facets/`) are recognised by the
 hash of their bytes and decoded once.
@@ -84,8 +84,22 @@ def parse_event(raw: bytes) -> Event:
     """Parse one event, or raise InvalidEventError with the field that is wrong."""
     wire = _parse_envelope(raw)
     _check_subject(wire)
+    if b"null" in raw:
+        _drop_null_facets(wire)
     ref = EventRef(parse_time(wire.eventTime, "eventTime"), hashlib.sha256(raw).digest())
     return Event(raw, ref, wire, _parse_state(wire.eventType))
+
+
+def _drop_null_facets(wire: WireEvent) -> None:
+    """Remove null facets. Some writers, such as Marquez's API, send null for an absent facet."""
+    datasets = [wire.dataset, *(wire.inputs or ()), *(wire.outputs or ())]
+    sent = [part.facets for part in (wire.run, wire.job, *datasets) if part is not UNSET]
+    for dataset in datasets:
+        if dataset is not UNSET:
+            sent += (dataset.inputFacets, dataset.outputFacets)
+    for facets in filter(None, sent):
+        for name in [name for name, body in facets.items() if bytes(body) == b"null"]:
+            del facets[name]
 
 
 def make_event(wire: WireEvent, at: int) -> Event:
@@ -157,7 +171,8 @@ def _parse_envelope(raw: bytes) -> WireEvent:
         raise _explain(exc) from exc
 
 
-# Every escape that may be unstorable, and `\\\\`, so that the character after it is not an escape.
+# Escapes that stores may reject, and `\\\\`: the character after an escaped backslash begins no
+# escape.
 _ESCAPE = re.compile(
     rb"\\(?:\\|u0000|u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|u[dD][89abAB][0-9a-fA-F]{2}(?P<low>\\u[dD][c-fC-F][0-9a-fA-F]{2})?)"
@@ -206,7 +221,7 @@ _LONGEST_TIME = 100  # characters
 _ODD_TIME = re.compile(
     r"(\d{4})-?(\d\d)-?(\d\d)(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,6})\d*)?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?(?:\[[^\]]*\])?",
-    re.IGNORECASE,
+    re.ASCII | re.IGNORECASE,
 )
 
 

@@ -71,14 +71,16 @@ class AdminApi:
     ) -> Verification:
         """Recompute the log's hash chain and name the first entry that was altered."""
         with self._session.store.reader() as reader:
-            found = verify_chain(
+            verification = verify_chain(
                 reader.log.entries(), expected=expected, anchors=anchors, progress=progress
             )
             _, known = reader.log_lengths()
-        if found.ok and found.entries < known:  # the catalog still has what the log lost
-            found.ok, found.altered_seq = False, found.entries + 1
-            found.reason = "is missing: the log was truncated"
-        return found
+        if (
+            verification.ok and verification.entries < known
+        ):  # the catalog still contains what the log lost
+            verification.ok, verification.altered_seq = False, verification.entries + 1
+            verification.reason = "is missing: the log was truncated"
+        return verification
 
     def backup(
         self, path: Path, progress: Callable[[int], None] = lambda done: None
@@ -123,7 +125,7 @@ class AdminApi:
             return reader.keys.list_all()
 
     def has_keys(self) -> bool:
-        """Return whether requests need a key: yes, once any key was created."""
+        """Return whether requests need a key: they do after any key was created."""
         return bool(self.list_keys())
 
     def find_key(self, key: str) -> ApiKey | None:
@@ -142,7 +144,7 @@ class AdminApi:
 
 
 def parse_expiry(text: str, at: int) -> int:
-    """Return the moment that is a period such as `90d` after `at`, or that a text names, in µs."""
+    """Parse a period such as `90d` after `at`, or a time. Return the moment in µs."""
     from downriver.govern.drift.runs import parse_period
     from downriver.service.govern import parse_moment
 

@@ -53,7 +53,7 @@ _DBT_KINDS = frozenset({
 
 
 class BaseCatalog(NamedTuple):
-    """A store in memory with the base of a change, the edited code, and what is not known."""
+    """A store in memory with the base of a change, the edited code, and its unread parts."""
 
     session: StoreSession
     edited: EditedCode
@@ -78,13 +78,13 @@ def open_base(
             names = own.names()
             base, head = (CommitCode(repository, names) for repository in repositories)
             edited = read_commits(pairs, base, head)
-            found = _read_base(pairs, edited, base, head)
+            scan = _read_base(pairs, edited, base, head)
             outside = _Outside(view, own)
-            outside.add(_names_in(found, edited))
-            store.merge(view.reader.facts.about(outside.nodes, own.written(found)))
-            overlay.ingest_many(list(found.events(now())))
+            outside.add(_names_in(scan, edited))
+            store.merge(view.reader.facts.about(outside.nodes, own.written(scan)))
+            overlay.ingest_many(list(scan.events(now())))
             commits = relate_commits(trees, own.stored_commit())
-        yield BaseCatalog(overlay, edited, commits, _unread_spots(found, pairs))
+        yield BaseCatalog(overlay, edited, commits, _unread_spots(scan, pairs))
     finally:
         overlay.close()
 
@@ -92,9 +92,9 @@ def open_base(
 def _read_base(
     pairs: Sequence[FilePair], edited: EditedCode, base: CommitCode, head: CommitCode
 ) -> ScanResult:
-    """Read the edited files of the base, what is downstream of them, and the columns they need.
+    """Read the edited files of the base, the files downstream, and the columns they need.
 
-    Jobs that name no table, because all names come from outside, may read what changes, too.
+    A job whose table names all come from outside may read a changed table, too.
     """
     paths = {pair.path for pair in pairs if pair.path not in edited.options_only}
     paths |= list_used(pairs, [base, head]) | edited.paths
@@ -105,10 +105,10 @@ def _read_base(
     needed = reached | base.upstream(reached, edited_texts)
     if not paths:
         return base.scan(needed)
-    found = base.scan(needed | base.parameterized())
-    found.jobs = [job for job in found.jobs if job.path in needed or _is_isolated(job)]
-    found.unread = [unread for unread in found.unread if unread.path in needed]
-    return found
+    scan = base.scan(needed | base.parameterized())
+    scan.jobs = [job for job in scan.jobs if job.path in needed or _is_isolated(job)]
+    scan.unread = [unread for unread in scan.unread if unread.path in needed]
+    return scan
 
 
 def _is_isolated(job: CodeJob) -> bool:
@@ -116,17 +116,17 @@ def _is_isolated(job: CodeJob) -> bool:
     return bool(job.spots) and not job.inputs and not job.outputs
 
 
-def _names_in(found: ScanResult, edited: EditedCode) -> set[str]:
+def _names_in(scan: ScanResult, edited: EditedCode) -> set[str]:
     """Return the short names of all tables in the code that was read."""
-    jobs = [*found.jobs, *edited.base.jobs, *edited.head.jobs]
+    jobs = [*scan.jobs, *edited.base.jobs, *edited.head.jobs]
     names = {short_name(d.name) for job in jobs for d in (*job.inputs, *job.outputs)}
     return names | {
         short_name(reference.dataset.name) for job in jobs for reference in job.references
     }
 
 
-def _unread_spots(found: ScanResult, pairs: Sequence[FilePair]) -> list[BlindSpot]:
-    """Return unedited files that may read what changes and cannot be read."""
+def _unread_spots(scan: ScanResult, pairs: Sequence[FilePair]) -> list[BlindSpot]:
+    """Return unedited files that cannot be read and may read a changed table."""
     edited = {pair.path for pair in pairs}
     return [
         BlindSpot(
@@ -134,7 +134,7 @@ def _unread_spots(found: ScanResult, pairs: Sequence[FilePair]) -> list[BlindSpo
             entity=unread.location,
             message=f"may read what changes and could not be read: {unread.detail}",
         )
-        for unread in found.unread
+        for unread in scan.unread
         if unread.path not in edited
     ]
 
@@ -154,9 +154,9 @@ class OwnCode:
         self._commits: Counter[str] = Counter()
         self._datasets: dict[str, DatasetId | None] = {}
         for repository in repositories:
-            self._learn(repository)
+            self._add_names(repository)
 
-    def _learn(self, repository: Repository) -> None:
+    def _add_names(self, repository: Repository) -> None:
         """Add the files of one side, and the names of its dbt projects and models."""
         files = list(repository.files())
         for path in files:
@@ -166,7 +166,7 @@ class OwnCode:
         self._models |= {
             short_name(model.table).casefold()
             for project in projects
-            for model in project.models.values()
+            for model in project.all_models
         }
 
     def has(self, number: int) -> bool:
@@ -204,10 +204,10 @@ class OwnCode:
         """Return the commit from which most of the found jobs were captured."""
         return self._commits.most_common(1)[0][0] if self._commits else ""
 
-    def written(self, found: ScanResult) -> set[int]:
+    def written(self, scan: ScanResult) -> set[int]:
         """Return the numbers in the store of the datasets that the base fills."""
         numbers = (
-            self._view.reader.nodes.find(dataset) for job in found.jobs for dataset in job.outputs
+            self._view.reader.nodes.find(dataset) for job in scan.jobs for dataset in job.outputs
         )
         return {number for number in numbers if number is not None}
 

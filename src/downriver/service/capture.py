@@ -104,13 +104,13 @@ class CaptureApi:
     ) -> DbtCapture:
         """Read the artifacts in a dbt target directory and register their lineage.
 
-        Without a namespace, tables go where the catalog knows tables of these names.
+        Without a namespace, tables get the namespace of tables with the same names in the catalog.
         """
         artifacts = read_artifacts(target)
         if namespace is None:
             with self._session.store.reader() as reader:
                 namespace = _known_namespace(reader, relation_names(artifacts))
-        found = capture_dbt(
+        capture = capture_dbt(
             artifacts,
             namespace=namespace,
             job_namespace=job_namespace,
@@ -120,8 +120,8 @@ class CaptureApi:
             progress=progress,
         )
         if not dry_run:
-            self._session.ingest_many(found.events)
-        return found
+            self._session.ingest_many(capture.events)
+        return capture
 
     def scan(
         self,
@@ -137,10 +137,10 @@ class CaptureApi:
         with self._session.reading() as view:
             names = scan_catalog(view, namespace, repository)
             names = msgspec.structs.replace(names, dialect=dialect)
-            found = scan_repository(repository, names, progress=progress)
+            result = scan_repository(repository, names, progress=progress)
         if not dry_run:
-            self._session.ingest_many(list(found.events(now(), find_revision(path))))
-        return found
+            self._session.ingest_many(list(result.events(now(), find_revision(path))))
+        return result
 
     def register_asset(
         self,
@@ -216,21 +216,21 @@ def read_sql(
     ran: bool = False,
 ) -> tuple[SqlCapture, Event]:
     """Return the lineage in SQL and the event that registers it; `names` resolves its tables."""
-    found = parse_sql_lineage(sql, dialect=dialect, schema=schema)
-    job_id = JobId(namespace, job or _job_name(found, sql))
+    lineage = parse_sql_lineage(sql, dialect=dialect, schema=schema)
+    job_id = JobId(namespace, job or _job_name(lineage, sql))
     event = render_sql_event(
-        found,
+        lineage,
         SqlJob(job_id, sql, description, path),
         now(),
         names,
         run=str(uuid.uuid4()) if ran else None,
     )
-    has_lineage = bool(found.inputs or found.outputs)
-    return SqlCapture(job=str(job_id), lineage=found, registered=has_lineage), event
+    has_lineage = bool(lineage.inputs or lineage.outputs)
+    return SqlCapture(job=str(job_id), lineage=lineage, registered=has_lineage), event
 
 
-def _job_name(found: SqlLineage, sql: str) -> str:
+def _job_name(lineage: SqlLineage, sql: str) -> str:
     """Return a name for a script, from its outputs or else from its text."""
-    if found.outputs:
-        return f"sql.{'+'.join(found.outputs)}"
+    if lineage.outputs:
+        return f"sql.{'+'.join(lineage.outputs)}"
     return f"sql.{hashlib.sha256(sql.encode()).hexdigest()[:12]}"

@@ -11,6 +11,7 @@ from downriver.graph import Entity, Question, trace, trace_numbered
 from downriver.graph.answers.diagnosis import DiagnosisBuilder
 from downriver.graph.answers.entity_lists import list_derivations, relate
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
+from downriver.graph.answers.node_facts import sent_labels
 from downriver.graph.answers.readers import count_readers
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
@@ -32,6 +33,7 @@ from downriver.openlineage.facets.custom import parse_flows
 from downriver.openlineage.facets.dataset import SCHEMA, schema_columns
 from downriver.openlineage.facets.description import (
     DOCUMENTATION,
+    OWNERSHIP,
     TAGS,
     parse_description,
     parse_owners,
@@ -85,38 +87,40 @@ class EntityApi:
         )
 
     def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> EntityPage:
-        """Find datasets and jobs whose names hold all the words of `text`."""
+        """Find datasets and jobs whose names contain all the words of `text`."""
         if limit < 1:
             raise InvalidRequestError("limit", f"{limit} is less than 1")
         start = parse_cursor(cursor)
         with self._session.reading() as view:
             names = self._session.search_index(view).names
-            found = names.search(text.split(), limit, start, MOST_COUNTED)
-            nodes = view.reader.nodes.by_ids(found.ids)
+            matches = names.search(text.split(), limit, start, MOST_COUNTED)
+            nodes = view.reader.nodes.by_ids(matches.ids)
             assets = Assets(view.reader, view.graph.nodes)
             assets.load(nodes)
             entities = [
-                _summary(nodes[number], number, assets) for number in found.ids if number in nodes
+                _summary(nodes[number], number, assets) for number in matches.ids if number in nodes
             ]
-        after = start + len(found.ids)
-        complete = found.all_counted and after >= found.total
+        after = start + len(matches.ids)
+        complete = matches.all_counted and after >= matches.total
         return EntityPage(
             entities=entities,
-            total=found.total,
-            cursor=None if complete or not found.ids else str(after),
+            total=matches.total,
+            cursor=None if complete or not matches.ids else str(after),
             complete=complete,
-            total_is_exact=found.all_counted,
+            total_is_exact=matches.all_counted,
         )
 
     def details(self, entity: str, *, as_of: str | None = None) -> EntityDetails:
         """Return the details of a dataset or job, now or at a past moment."""
         question = parse_question(Direction.BOTH, 1, as_of, _NEIGHBOURS)
         with self._session.reading(question.as_of) as view:
-            found = self._session.resolve(entity, view)
-            if isinstance(found.id, ColumnId):
-                raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")
-            near = self._related(found, question, view)
-            return self._details(found.id, found.node, near, view, question.until)
+            resolved = self._session.resolve(entity, view)
+            if isinstance(resolved.id, ColumnId):
+                raise InvalidRequestError(
+                    "entity_id", f"{resolved.id} is a column; name its dataset"
+                )
+            near = self._related(resolved, question, view)
+            return self._details(resolved.id, resolved.node, near, view, question.until)
 
     def _details(
         self,
@@ -146,7 +150,7 @@ class EntityApi:
             namespace=summary.namespace,
             description=parse_description(facets.get(DOCUMENTATION)),
             columns=_columns(of_names),
-            owners=list(parse_owners(facets.get("ownership"))),
+            owners=list(parse_owners(facets.get(OWNERSHIP))),
             tags=sorted(tags),
             aliases=[str(alias) for alias in display.aliases],
             upstream=near.upstream,
@@ -156,6 +160,7 @@ class EntityApi:
             first_seen=render_time(span.first.at),
             last_seen=render_time(span.last.at if until is None else min(span.last.at, until)),
             last_updated=None if filled is None else render_time(filled),
+            sent=sent_labels(view.reader, names) if until is None else None,
             complete=is_complete(spots),
             blind_spots=spots,
         )
@@ -205,11 +210,11 @@ class EntityApi:
     def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from, one entry for each job that writes it."""
         with self._session.reading() as view:
-            found = self._session.resolve_column(dataset, column, view)
+            entity = self._session.resolve_column(dataset, column, view)
             answer = trace(
-                view.graph, view.reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
+                view.graph, view.reader, entity, parse_question(Direction.UPSTREAM, 1, None, 10_000)
             )
-            # What the sources derive from was not asked for.
+            # The question does not include the upstream of the sources.
             spots = [spot for spot in answer.blind_spots if spot.kind != "depth_limit"]
             return ColumnDerivations(
                 list_derivations(answer), complete=is_complete(spots), blind_spots=spots
@@ -219,15 +224,15 @@ class EntityApi:
         """Trace a metric that looks wrong back to its sources, with the places to check first."""
         upstream = parse_question(Direction.UPSTREAM, None, None, _WAY)
         with self._session.reading() as view:
-            found = self._session.resolve_column(dataset, column, view)
-            whole = Entity(found.id, found.node)
+            entity = self._session.resolve_column(dataset, column, view)
+            whole = Entity(entity.id, entity.node)
             diagnosing = DiagnosisBuilder(
-                trace(view.graph, view.reader, found, upstream),
+                trace(view.graph, view.reader, entity, upstream),
                 trace(view.graph, view.reader, whole, upstream),
                 view,
                 now(),
             )
-            metric = found.id
+            metric = entity.id
             if not isinstance(metric, ColumnId):
                 raise InvalidRequestError("column", f"{column!r} is not a column")
             return diagnosing.diagnose(metric, metric.dataset.name)
@@ -236,7 +241,7 @@ class EntityApi:
 def facets_by_name(
     names: list[int], display: DisplayName, view: CatalogSnapshot, until: int | None
 ) -> list[dict[str, bytes]]:
-    """Return the facets of a dataset under each of its names, the one that is shown first."""
+    """Return the facets of a dataset under each of its names, the displayed name first."""
     facets = view.reader.facets.of_each(names, until=until)
     known = view.reader.nodes.by_ids(names)
     order = sorted(names, key=lambda name: (known[name] != display.id, str(known[name])))
@@ -244,7 +249,7 @@ def facets_by_name(
 
 
 def _columns(facets: list[dict[str, bytes]]) -> list[ColumnInfo]:
-    """Return the columns in the order of the first schema, then those that only others have."""
+    """Return the columns in the order of the first schema, then the columns of other schemas."""
     columns: dict[str, ColumnInfo] = {}
     tagged = [parse_tags(bodies.get(TAGS)).by_column for bodies in facets]
     for bodies in facets:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.export import DerivedColumn, ExportedGraph, compare_traces, push_cypher, render
+from downriver.export import (
+    DerivedColumn,
+    ExportedGraph,
+    compare_traces,
+    push_cypher,
+    render,
+    render_view,
+)
 from downriver.graph import trace
 from downriver.graph.answers.entity_lists import list_derivations
 from downriver.graph.names.assets import Assets
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.model.answers import Trace, TraceNode
     from downriver.model.ids import NodeId
+    from downriver.model.views.drawn_view import DrawnView
     from downriver.service.session import StoreSession
 
 _TAGS = ("certified", "pii")
@@ -61,7 +69,7 @@ class ExportApi:
         with: what was added or removed since is marked.
         """
         with self._session.reading():
-            found = self.subgraph(
+            graph = self.subgraph(
                 entity,
                 direction,
                 depth=depth,
@@ -71,18 +79,31 @@ class ExportApi:
                 limit=limit,
                 readers=readers,
             )
-            return self._rendered(found, entity, output_format)
+            return self._rendered(graph, entity, output_format)
 
-    def _rendered(self, found: Trace, entity: str, output_format: str) -> ExportAnswer:
-        exported = self.piece(found)
+    def _rendered(self, graph: Trace, entity: str, output_format: str) -> ExportAnswer:
+        exported = self.piece(graph)
         return ExportAnswer(
             entity_id=entity,
             format=output_format,
             diagram=render(exported, output_format),
-            node_count=len(found.nodes),
-            edge_count=len(found.edges),
-            complete=found.complete,
-            blind_spots=found.blind_spots,
+            node_count=len(graph.nodes),
+            edge_count=len(graph.edges),
+            complete=graph.complete,
+            blind_spots=graph.blind_spots,
+        )
+
+    @staticmethod
+    def view(shown: DrawnView) -> ExportAnswer:
+        """Return what a screen shows as a picture or a diagram."""
+        return ExportAnswer(
+            entity_id=shown.root or shown.title,
+            format=shown.format,
+            diagram=render_view(shown),
+            node_count=len(shown.nodes),
+            edge_count=len(shown.edges),
+            complete=not shown.blind_spots,
+            blind_spots=shown.blind_spots,
         )
 
     def selection(
@@ -95,10 +116,10 @@ class ExportApi:
         diff: str | None = None,
         limit: int = MOST_EXPORTED,
     ) -> ExportAnswer:
-        """Return what a selector selects, or exactly the nodes with these ids, in a format."""
+        """Return the selection of a selector, or exactly the nodes with these ids, in a format."""
         with self._session.reading():
-            found = self.selected_subgraph(q, ids=ids, as_of=as_of, diff=diff, limit=limit)
-            return self._rendered(found, q or ", ".join(ids), output_format)
+            graph = self.selected_subgraph(q, ids=ids, as_of=as_of, diff=diff, limit=limit)
+            return self._rendered(graph, q or ", ".join(ids), output_format)
 
     def selected_subgraph(
         self,
@@ -111,25 +132,27 @@ class ExportApi:
     ) -> Trace:
         """Return the nodes of a selector or of ids, with the marks that exports show."""
         with self._session.reading() as view:
-            found, *_ = self._selection.subgraph(q, ids=ids, as_of=as_of, limit=limit)
+            graph, *_ = self._selection.subgraph(q, ids=ids, as_of=as_of, limit=limit)
             if diff is not None:
                 before, *_ = self._selection.subgraph(q, ids=ids, as_of=diff, limit=limit)
-                found = compare_traces(before, found)
-            return self.marked(found, view)
+                graph = compare_traces(before, graph)
+            return self.marked(graph, view)
 
-    def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
+    def push_to_neo4j(
+        self, selected: Trace, driver: CypherDriver, database: str | None = None
+    ) -> int:
         """Write a part of the graph into a Neo4j database; return how many nodes it has."""
-        return push_cypher(self.piece(found), driver, database)[0]
+        return push_cypher(self.piece(selected), driver, database)[0]
 
     def sync_to(self, target: str) -> GraphSync:
         """Return the synchronizer of a graph copy in a Neo4j database."""
         return GraphSync(self._session, self, target)
 
-    def piece(self, found: Trace) -> ExportedGraph:
-        """Return a trace with what formats need besides it."""
+    def piece(self, selected: Trace) -> ExportedGraph:
+        """Return a trace with the data that export formats need."""
         with self._session.reading() as view:
-            types = _asset_types(found, view)
-        return ExportedGraph(found, self._trace.find_event, self._columns_of, types)
+            types = _asset_types(selected, view)
+        return ExportedGraph(selected, self._trace.find_event, self._columns_of, types)
 
     def subgraph(
         self,
@@ -147,32 +170,36 @@ class ExportApi:
         with self._session.reading() as view:
             if focus is not None:
                 entity = str(self._session.resolve_column(entity, focus, view).id)
-            found = self._trace(
+            graph = self._trace(
                 entity, direction, depth=depth, as_of=as_of, limit=limit, readers=readers
             )
             if diff is not None:
                 before = self._trace(
                     entity, direction, depth=depth, as_of=diff, limit=limit, readers=readers
                 )
-                found = compare_traces(before, found)
-            return self.marked(found, view)
+                graph = compare_traces(before, graph)
+            return self.marked(graph, view)
 
-    def marked(self, found: Trace, view: CatalogSnapshot) -> Trace:
+    def marked(self, graph: Trace, view: CatalogSnapshot) -> Trace:
         """Return a trace with the marks that exports show."""
-        marks = _Marks(found, view)
+        marks = _Marks(graph, view)
         marked = {
             node.id: msgspec.structs.replace(node, marks=[*node.marks, *marks.of(node)])
-            for node in found.nodes
+            for node in graph.nodes
         }
         nodes = list(marked.values())
-        return msgspec.structs.replace(found, nodes=nodes, root=marked[found.root.id])
+        return msgspec.structs.replace(graph, nodes=nodes, root=marked[graph.root.id])
 
     def _columns_of(self, node: TraceNode) -> list[DerivedColumn]:
-        """Return how each column of a dataset is made."""
+        """Return how each column of a dataset is computed."""
         dataset = DatasetId(node.namespace, node.name)
         with self._session.reading() as view:
             fields = view.reader.columns.list_names(view.reader.nodes.get(dataset))
-            return [found for field in fields for found in self._derived(dataset, field, view)]
+            return [
+                derived_column
+                for field in fields
+                for derived_column in self._derived(dataset, field, view)
+            ]
 
     def _derived(
         self, dataset: DatasetId, field: str, view: CatalogSnapshot
@@ -193,18 +220,18 @@ class ExportApi:
         return [
             DerivedColumn(
                 field,
-                found,
-                sorted(places[source] for job, source in direct if job == found.job),
+                derivation,
+                sorted(places[source] for job, source in direct if job == derivation.job),
             )
-            for found in list_derivations(near)
+            for derivation in list_derivations(near)
         ]
 
 
 class _Marks:
     """The tags of datasets and columns, and whether the last run of a job failed."""
 
-    def __init__(self, found: Trace, view: CatalogSnapshot) -> None:
-        ids = {_node_of(node) for node in found.nodes}
+    def __init__(self, graph: Trace, view: CatalogSnapshot) -> None:
+        ids = {_node_of(node) for node in graph.nodes}
         self._numbers = view.reader.nodes.find_each(ids)
         datasets = [n for node, n in self._numbers.items() if isinstance(node, DatasetId)]
         jobs = [n for node, n in self._numbers.items() if isinstance(node, JobId)]
@@ -231,9 +258,9 @@ def _node_of(node: TraceNode) -> NodeId:
     return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
 
 
-def _asset_types(found: Trace, view: CatalogSnapshot) -> dict[str, str]:
+def _asset_types(graph: Trace, view: CatalogSnapshot) -> dict[str, str]:
     """Return the asset type of the datasets and jobs of a trace, by id."""
-    nodes = {node.id: _node_of(node) for node in found.nodes if node.kind != "column"}
+    nodes = {node.id: _node_of(node) for node in graph.nodes if node.kind != "column"}
     numbers = view.reader.nodes.find_each(nodes.values())
     assets = Assets(view.reader, view.graph.nodes)
     assets.load(numbers.values())

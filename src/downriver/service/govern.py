@@ -15,19 +15,25 @@ from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
 from downriver.govern.inventory import measure_inventory
 from downriver.govern.suspects import IncidentInputs
-from downriver.govern.tags import certified_paths, reach_of_tag, tags_of_dataset
+from downriver.govern.tags import (
+    certified_paths,
+    propagating_tags,
+    reach_of_tag,
+    tags_of_dataset,
+)
 from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
 from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
-from downriver.model.governance import FindingKind, Severity
+from downriver.model.governance import FindingKind, PropagatingTags, Severity
 from downriver.model.ids import JobId
 from downriver.model.verdicts import Decision
 from downriver.model.views.history import KpiHistory
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.service.session import now
+from downriver.service.trace import parse_as_of
 from downriver.store.findings import FindingFilter
 from downriver.store.verdicts import VerdictFilter
 
@@ -110,31 +116,40 @@ class GovernApi:
         """
         moment = now() if at is None else parse_moment(at, "at")
         with self._session.reading() as view:
-            found = self._session.resolve(entity, view)
+            resolved = self._session.resolve(entity, view)
             limits = limits or DriftLimits()
             inspector = Inspector(view.graph, view.reader, limits, moment, old_failures=True)
             old = moment - int(limits.lateness.give_up_days * DAY)
             around = self._around(view)
             scene = IncidentInputs(view.reader, inspector, around, moment, old)
-            return incidents.report_incident(found, scene)
+            return incidents.report_incident(resolved, scene)
 
-    def tag_reach(self, tag: str) -> TagReach:
-        """Return where a tag such as `pii` was set, and the columns that it reaches."""
+    def tag_reach(self, tag: str, as_of: str | None = None) -> TagReach:
+        """Return where a tag such as `pii` is set, and the columns that it reaches.
+
+        `as_of` is a moment of the lineage; the tags are those of the present.
+        """
         if not tag.strip():
             raise InvalidRequestError("tag", "empty")
-        with self._session.reading() as view:
+        moment = parse_as_of(as_of)
+        with self._session.reading(moment) as view:
             around = self._around(view)
             wanted = tag.strip().lower()
-            return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days)
+            return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days, moment)
 
     def dataset_tags(self, entity: str) -> DatasetTags:
         """Return the tags of a dataset and of its columns, with those that reach a column."""
         with self._session.reading() as view:
-            found = self._session.resolve(entity, view)
-            if isinstance(found.id, JobId):
-                raise InvalidRequestError("dataset", f"{found.id} is a job and has no columns")
+            resolved = self._session.resolve(entity, view)
+            if isinstance(resolved.id, JobId):
+                raise InvalidRequestError("dataset", f"{resolved.id} is a job and has no columns")
             stale_days = self._around(view).stale_days
-            return tags_of_dataset(view.graph, view.reader, found, stale_days)
+            return tags_of_dataset(view.graph, view.reader, resolved, stale_days)
+
+    def propagating_tags(self) -> PropagatingTags:
+        """Return the tags that propagate along column lineage: `pii`, and those declared so."""
+        with self._session.reading() as view:
+            return PropagatingTags(tags=sorted(propagating_tags(view.reader)))
 
     def certified_paths(self) -> CertifiedPaths:
         """Return every certified dataset with the gaps in its upstream lineage."""

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver import settings
 from downriver.errors import EntityNotFoundError, InvalidRequestError, StoreError
+from downriver.govern.tags import propagating_tags, tags_reaching
 from downriver.govern.verdict_history import summarise
-from downriver.graph import FOREVER
+from downriver.graph import FOREVER, Entity
+from downriver.graph.names.resolution import find_entity
 from downriver.impact import (
     NO_CHANGES,
     POLICY_FILE,
@@ -37,7 +40,8 @@ from downriver.impact.selection import select_effects
 from downriver.impact.verify import verify_commits
 from downriver.model.answers import is_complete
 from downriver.model.changes import Change, with_dataset
-from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
+from downriver.model.governance import PII_TAG
+from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, DatasetId
 from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.events import waiver_event
 from downriver.openlineage.wire import render_time
@@ -48,13 +52,14 @@ from downriver.service.trace import TraceApi, parse_as_of
 from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, SourceFiles
     from downriver.impact.changes.edited_code import EditedCode
     from downriver.impact.verify import VerifyOptions
+    from downriver.model.trust.verification import DatasetPrediction
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.service.session import StoreSession
     from downriver.store import StoreState
@@ -62,7 +67,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("downriver")
 
-# What a waiver is recorded for when the changed dataset is not known, as for an unread file.
+# The entity of a recorded waiver if the changed dataset is unknown, as for an unread file.
 _UNKNOWN_TARGET = DatasetId("downriver", "gate")
 
 
@@ -86,7 +91,7 @@ class ImpactApi:
 
         `select` is a selector: only consumers that it selects are in the answer.
 
-        With `as_of`, the effects that they would have had at that moment.
+        With `as_of`, the effects at that moment.
         """
         moment = parse_as_of(as_of)
         with self._session.reading(moment) as view:
@@ -98,10 +103,10 @@ class ImpactApi:
         """Return the effects on the consumers that a selector selects."""
         if select is None:
             return impact
-        found = SelectionApi(self._session)(select)
-        if found.unknown:
-            raise InvalidRequestError("--select", f"{', '.join(found.unknown)} selects nothing")
-        return select_effects(impact, select, found.ids)
+        selected = SelectionApi(self._session)(select)
+        if selected.unknown:
+            raise InvalidRequestError("--select", f"{', '.join(selected.unknown)} selects nothing")
+        return select_effects(impact, select, selected.ids)
 
     def analyze(
         self, request: ImpactRequest, policy: Policy | None = None, *, as_of: str | None = None
@@ -121,9 +126,9 @@ class ImpactApi:
     ) -> Impact:
         """Return the effects of edited files, from the changes in meaning between two versions.
 
-        `trees` hold all files of either commit: then the base is read from them, and the store is
-        used for consumers outside the repository. `unread` are files of the change that have no
-        text. `select` is a selector: only consumers that it selects are in the answer.
+        With `trees`, which hold all files of either commit, the base is read from them, and the
+        store is used for consumers outside the repository. `unread` are files of the change that
+        have no text. `select` is a selector: only consumers that it selects are in the answer.
         """
         pairs = list_edited(pairs)
         if trees is None:
@@ -200,10 +205,10 @@ class ImpactApi:
         unread: list[Unread],
     ) -> list[ResolvedChange]:
         """Return changes to datasets of the catalog; a change to an unknown one is unread."""
-        found = []
+        resolved = []
         for located in (*changes, *replaced):
             try:
-                found.append(ResolvedChange(*self._resolved(located.change, view)))
+                resolved.append(ResolvedChange(*self._resolved(located.change, view)))
             except EntityNotFoundError:
                 if located in changes:
                     unread.append(
@@ -214,7 +219,7 @@ class ImpactApi:
                             detail=str(located.change),
                         )
                     )
-        return found
+        return resolved
 
     def fix(self, changes: Sequence[Change], code: SourceFiles) -> Fix:
         """Write a patch of these files for the consumers that changes break."""
@@ -247,7 +252,7 @@ class ImpactApi:
 
         The use of a waiver is also recorded in the log.
         """
-        verdict = decide(impact, policy)
+        verdict = decide(self._with_propagating_tags(impact), policy)
         self._record(verdict, by)
         waived = [f for f in verdict.findings if f.waived]
         if waived:
@@ -261,11 +266,27 @@ class ImpactApi:
             )
         return verdict
 
+    def _with_propagating_tags(self, impact: Impact) -> Impact:
+        """Return an impact with the tags that reach the changed columns along column lineage."""
+        with self._session.reading() as view:
+            declared = sorted(propagating_tags(view.reader) - {PII_TAG})
+            columns = [
+                entity
+                for predicted in impact.predictions
+                if predicted.dataset in impact.targets
+                for entity in _columns_of(predicted, view)
+            ]
+            reached = tags_reaching(
+                view.graph, view.reader, columns, settings.read_number(settings.STALE_DAYS)
+            )
+        tags = sorted(reached.union(impact.target_tags))
+        return msgspec.structs.replace(impact, target_tags=tags, propagating=declared)
+
     def _record(self, verdict: Verdict, by: str) -> None:
         at = now()
         try:
             self._session.store.record_verdict(summarise(verdict, at, by), at)
-        except StoreError as exc:  # a store that can only be read still decides
+        except StoreError as exc:  # a read-only store still decides
             log.warning("the verdict was not recorded: %s", exc.message)
 
     def _resolved(
@@ -284,7 +305,7 @@ class ImpactApi:
         return named, view.graph.nodes.identities.canonical(entity.node)
 
     def _simulation(self, view: CatalogSnapshot, as_of: int = FOREVER) -> SimulationCatalog:
-        """Return the catalog for one question; questions about one state share what they load."""
+        """Return the catalog for one question. Questions about one state share loaded values."""
         if as_of != FOREVER:
             return SimulationCatalog(view.graph, view.reader, CatalogCache(self._scripts), as_of)
         state, cache = self._cache
@@ -292,3 +313,14 @@ class ImpactApi:
             cache = CatalogCache(self._scripts)
             self._cache = (view.graph.state, cache)
         return SimulationCatalog(view.graph, view.reader, cache)
+
+
+def _columns_of(predicted: DatasetPrediction, view: CatalogSnapshot) -> Iterator[Entity]:
+    found = find_entity(predicted.dataset, view.reader, view.graph.nodes.identities)
+    if found is None or not isinstance(found.id, DatasetId):
+        return  # not in any store yet
+    for name in view.graph.nodes.identities.group(found.node):
+        for field in predicted.columns:
+            column = view.reader.columns.find(name, field)
+            if column is not None:
+                yield Entity(ColumnId(found.id, column[1]), name, column[0])

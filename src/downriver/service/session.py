@@ -54,7 +54,7 @@ class StoreSession:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without threads and locks of another process: this one may be forked from it."""
+        """Replace the threads and locks after a fork: those of the parent do not work here."""
         self._graph: GraphIndex | None = None
         self._writer: GroupCommit | None = None
         self._starting = threading.Lock()
@@ -127,16 +127,16 @@ class StoreSession:
 
         with self.reading() as view:
             self.search_index(view)
-        compilation.load()  # after, so that the memory that loading takes is free again
+        compilation.load()  # last, so that the memory used for loading is free again
 
     def find(self, entity: str, view: CatalogSnapshot) -> list[Entity]:
-        """Return every entity that a name may mean; no near matches are searched."""
+        """Return every entity that a name may mean, without near matches."""
         from downriver.graph.names.resolution import find_all
 
         return find_all(entity, view.reader, view.graph.nodes.identities)
 
     def resolve(self, entity: str, view: CatalogSnapshot) -> Entity:
-        """Return the entity that a name means, or raise an error that lists near matches."""
+        """Return the entity of a name, or raise an error that lists near matches."""
         from downriver.graph.names.assets import resolve_name_or_asset
 
         return resolve_name_or_asset(entity, view.reader, view.graph.nodes.identities)

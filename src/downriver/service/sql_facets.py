@@ -60,11 +60,11 @@ def _infer(session: StoreSession, event: Event) -> Event | None:
         return None
     with session.reading() as view:
         names = CatalogNames(view.reader, view.graph.nodes.identities, _namespace(event))
-        found = parse_sql_lineage(sql.query, dialect=sql.dialect or None, schema=names.columns_of)
-        if not (found.inputs or found.outputs or found.blind_spots):
+        lineage = parse_sql_lineage(sql.query, dialect=sql.dialect or None, schema=names.columns_of)
+        if not (lineage.inputs or lineage.outputs or lineage.blind_spots):
             return None
         about = SqlJob(job_id(wire.job.namespace, wire.job.name), sql.query)
-        return render_inferred_event(found, about, event.ref.at, names.dataset_for)
+        return render_inferred_event(lineage, about, event.ref.at, names.dataset_for)
 
 
 def _namespace(event: Event) -> str:

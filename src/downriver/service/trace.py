@@ -38,7 +38,7 @@ class TraceApi:
         readers: bool = False,
         statements: bool = False,
     ) -> Trace:
-        """Return what is upstream or downstream of an entity, and whether the answer is complete.
+        """Return the upstream or downstream of an entity, and whether the answer is complete.
 
         Jobs that only read, such as Spark's `collect`, are counted. With `readers` they are listed.
         Jobs that report single statements of a task are shown as the task, which lists them. With
@@ -48,8 +48,8 @@ class TraceApi:
             direction, depth, as_of, limit, readers=readers, statements=statements
         )
         with self._session.reading(question.as_of) as view:
-            found = self._session.resolve(entity, view)
-            return trace(view.graph, view.reader, found, question)
+            resolved = self._session.resolve(entity, view)
+            return trace(view.graph, view.reader, resolved, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
         """Return the paths of data from one entity to another, shortest first."""
@@ -67,8 +67,8 @@ class TraceApi:
         question = parse_question(direction, depth, None, DEFAULT_LIMIT, statements=False)
         with self._session.reading() as view:
             identities = view.graph.nodes.identities
-            found = find_asset(asset, view.reader, identities)
-            traced = trace(view.graph, view.reader, found, question)
+            entity = find_asset(asset, view.reader, identities)
+            traced = trace(view.graph, view.reader, entity, question)
             root = build_tree(traced, Assets(view.reader, view.graph.nodes), view.reader)
         return AssetTree(
             id=root.id,
@@ -80,33 +80,33 @@ class TraceApi:
         )
 
     def split_entity(self, entity: str) -> tuple[str, str | None]:
-        """Return the dataset, by its full id, and the column that a name means, if it means one.
+        """Return the dataset of a name, by its full id, and the column if the name includes one.
 
         A column that is in no schema is accepted if its dataset is known.
         """
         with self._session.reading() as view:
             try:
-                found = self._session.resolve(entity, view).id
+                node = self._session.resolve(entity, view).id
             except EntityNotFoundError:
                 dataset, dot, column = entity.rpartition(".")
                 if not dot:
                     raise
-                found = self._session.resolve(dataset, view).id
-                if not isinstance(found, DatasetId):
+                node = self._session.resolve(dataset, view).id
+                if not isinstance(node, DatasetId):
                     raise
-                return str(found), column
-        if isinstance(found, ColumnId):
-            return str(found.dataset), found.field
-        return str(found), None
+                return str(node), column
+        if isinstance(node, ColumnId):
+            return str(node.dataset), node.field
+        return str(node), None
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by its SHA-256."""
         wanted = _parse_digest(digest)
         with self._session.store.reader() as reader:
-            found = reader.log.find_event(wanted)
-        if found is None:
+            body = reader.log.find_event(wanted)
+        if body is None:
             raise EntityNotFoundError(digest)
-        return found
+        return body
 
     def stored_event(self, digest: str) -> StoredEvent:
         """Return an event as it was sent, with the time when it was received."""

@@ -60,7 +60,7 @@ class AuditEntry(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class AuditFilter(NamedTuple):
-    """A filter of the audit log; all given conditions must hold."""
+    """A filter of the audit log; all conditions that are set must hold."""
 
     actor: str | None = None
     action: str | None = None
@@ -76,7 +76,7 @@ class AuditWriter:
         self._rows: dict[tuple[str, str, str], tuple[int, int]] = {}  # id, and when it began
 
     def forget(self) -> None:
-        """Forget the rows, which may have been rolled back."""
+        """Clear the cache: its rows may have been rolled back."""
         self._rows.clear()
 
     def record(self, tx: SqlTransaction, acts: Iterable[AuditAct]) -> None:
@@ -131,12 +131,12 @@ class AuditQueries:
             "last_at >= ?": wanted.since,
             "id < ?": wanted.before,
         }
-        given = {sql: value for sql, value in conditions.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)}" if given else ""
+        parameters = {sql: value for sql, value in conditions.items() if value is not None}
+        where = f"WHERE {' AND '.join(parameters)}" if parameters else ""
         rows = self._queries.rows(
             f"SELECT {', '.join(AuditEntry.__struct_fields__)} FROM audit {where}"
             " ORDER BY id DESC LIMIT ?",
-            (*given.values(), wanted.limit),
+            (*parameters.values(), wanted.limit),
         )
         return [
             AuditEntry(**dict(zip(AuditEntry.__struct_fields__, row, strict=True))) for row in rows

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FORMAT = "downriver backup 1"
 _LENGTH = struct.Struct(">I")
 _LARGEST_FRAME = 2**30
-# What the log does not contain. The order is the one in which rows are written.
+# The tables that are not folded from the log, in the order in which they are written.
 TABLES: dict[str, tuple[str, ...]] = {
     "api_keys": (
         "name",
@@ -69,7 +69,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 
 
 class BackupEnd(msgspec.Struct, tag="end"):
-    """The last part of a backup: how long the log is, and its head. Without it, the file is cut."""
+    """The last part of a backup: the length and head of the log. Without it, the file is cut."""
 
     entries: int
     head: str

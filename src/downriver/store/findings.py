@@ -1,4 +1,4 @@
-"""Findings and alerts in the store. An alert stays queued until it was sent."""
+"""Findings and alerts in the store. An alert stays in the queue until it is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FindingFilter(NamedTuple):
-    """A filter of findings; all given conditions must hold."""
+    """A filter of findings; all conditions that are set must hold."""
 
     status: str | None = "open"
     entity: str | None = None
@@ -58,8 +58,8 @@ class FindingQueries:
             f"SELECT body FROM findings {where} ORDER BY changed_at DESC, id LIMIT ?",
             (*values, wanted.limit),
         )
-        found = [_decode(row[0]) for row in rows]
-        return Findings(findings=found, total=total, complete=total == len(found))
+        findings = [_decode(row[0]) for row in rows]
+        return Findings(findings=findings, total=total, complete=total == len(findings))
 
     def count_resolved(self, before: int) -> int:
         """Count the findings that were resolved before a time."""
@@ -90,14 +90,14 @@ class FindingQueries:
 
 
 def _conditions(wanted: FindingFilter) -> tuple[list[str], list[Any]]:
-    given = {
+    conditions = {
         "status = ?": wanted.status,
         "entity = ?": wanted.entity,
         "kind = ?": wanted.kind,
         "severity >= ?": None if wanted.severity is None else wanted.severity.rank,
         "first_at >= ?": wanted.since,
     }
-    kept = {condition: value for condition, value in given.items() if value is not None}
+    kept = {condition: value for condition, value in conditions.items() if value is not None}
     return list(kept), list(kept.values())
 
 
@@ -110,13 +110,13 @@ class FindingsTransaction:
 
     def of_entities(self, entities: Iterable[str]) -> dict[str, Finding]:
         """Return the open findings of these entities, by id."""
-        found: dict[str, Finding] = {}
+        findings: dict[str, Finding] = {}
         sql = "SELECT body FROM findings WHERE entity = ? AND status = 'open'"
         for entity in entities:
             for row in self._tx.rows(sql, (entity,)):
                 finding = _decode(row[0])
-                found[finding.id] = finding
-        return found
+                findings[finding.id] = finding
+        return findings
 
     def last_revision(self, finding_id: str) -> int:
         """Return the last revision of a finding, open or resolved."""

@@ -28,7 +28,7 @@ class GroupCommit:
 
     While one batch commits, the next one gathers, so batches grow with the load. Clients usually
     send the next event right after a response, so the thread waits up to 2 ms for each of them, and
-    at most as long as the last write took. A single client is never waited for. The queue is
+    at most as long as the last write took. The thread never waits for a single client. The queue is
     bounded: above `capacity_bytes`, submit raises StoreBusyError.
     """
 
@@ -100,8 +100,8 @@ class GroupCommit:
         self._wanted = 1
         while not self._waiting and not self._closing:
             self._changed.wait()
-        # Writing at the same time gains nothing: two threads that share the interpreter take longer
-        # than one after the other.
+        # Do not write while callers prepare events: threads that share the interpreter are slower
+        # in parallel than one after the other.
         self._wanted = self._expected
         until = time.monotonic() + self._took
         before = 0
@@ -133,7 +133,7 @@ class GroupCommit:
             self._write([one])
 
     def _is_out(self, failure: BaseException) -> bool:
-        """Return whether the store itself fails, so that writing events one by one cannot help."""
+        """Return whether the store itself fails, so that writing single events fails too."""
         if isinstance(failure, StoreBusyError):
             return True
         try:

@@ -20,7 +20,7 @@ GENESIS = hashlib.sha256(b"downriver log").digest()
 
 
 class Verification(msgspec.Struct):
-    """Whether the log is intact, and the first entry that was altered."""
+    """Whether the log is intact; if not, the first altered entry."""
 
     ok: bool
     entries: int
@@ -49,24 +49,27 @@ def verify_chain(
     a log that was truncated or replaced as a whole is also detected.
     """
     redactions = _Redactions()
-    known = {**(anchors or {}), **({} if expected is None else {expected[0]: expected[1]})}
+    expected_chains = {
+        **(anchors or {}),
+        **({} if expected is None else {expected[0]: expected[1]}),
+    }
     chain, count = GENESIS, 0
-    found: Verification | None = None
+    verification: Verification | None = None
     for entry in entries:
-        if found is not None:  # the first fault: later redactions explain entries before it
+        if verification is not None:  # the first fault: later redactions explain entries before it
             redactions.read_redaction(entry)
             continue
         reason = _fault(entry, count + 1, chain, redactions)
-        if reason is None and known.get(entry.seq, entry.chain) != entry.chain:
+        if reason is None and expected_chains.get(entry.seq, entry.chain) != entry.chain:
             reason = "is not the expected entry"
         if reason is not None:
-            found = Verification(False, count, chain.hex(), count + 1, reason)
+            verification = Verification(False, count, chain.hex(), count + 1, reason)
             continue
         chain, count = entry.chain, count + 1
         progress(count)
-    if found is not None:
-        return redactions.judge(found)
-    if max(known, default=0) > count:
+    if verification is not None:
+        return redactions.judge(verification)
+    if max(expected_chains, default=0) > count:
         missing = "is missing: the log was truncated"
         return redactions.judge(Verification(False, count, chain.hex(), count + 1, missing))
     return redactions.judge(Verification(True, count, chain.hex()))
@@ -77,44 +80,44 @@ class _Redactions:
 
     def __init__(self) -> None:
         self.changed: dict[int, bytes] = {}
-        self._stated: dict[int, dict[int, bytes]] = {}  # by redaction: the entries it names
+        self._entries_by_redaction: dict[int, dict[int, bytes]] = {}
 
     def read(self, seq: int, body: bytes, digest: bytes) -> None:
-        """Note an entry."""
-        found = hashlib.sha256(body).digest()
-        if found != digest:
-            self.changed[seq] = found
-        if stated := redactions_in(body):
-            self._stated[seq] = stated
+        """Add an entry."""
+        body_hash = hashlib.sha256(body).digest()
+        if body_hash != digest:
+            self.changed[seq] = body_hash
+        if entries := redactions_in(body):
+            self._entries_by_redaction[seq] = entries
 
     def read_redaction(self, entry: LogEntry) -> None:
-        """Note a redaction behind the first fault, if its body is the one received."""
+        """Add a redaction behind the first fault, if its body is the one received."""
         body = decompress(entry.body) or b""
-        if hashlib.sha256(body).digest() == entry.digest and (stated := redactions_in(body)):
-            self._stated[entry.seq] = stated
+        if hashlib.sha256(body).digest() == entry.digest and (entries := redactions_in(body)):
+            self._entries_by_redaction[entry.seq] = entries
 
     def _unexplained(self) -> set[int]:
         """Return the changed entries that no redaction explains.
 
-        A redaction may be redacted itself, for the name in its reason. It is trusted if a later
-        one explains its body. So they are read from the last to the first.
+        A redaction may itself be redacted, if its reason contains the name. It is trusted if a
+        later redaction explains its body. So redactions are read from the last to the first.
         """
         wrong = set(self.changed)
-        for seq in sorted(self._stated, reverse=True):
+        for seq in sorted(self._entries_by_redaction, reverse=True):
             if seq in wrong:
                 continue
-            for other, new in self._stated[seq].items():
+            for other, new in self._entries_by_redaction[seq].items():
                 if other < seq and self.changed.get(other) == new:
                     wrong.discard(other)
         return wrong
 
-    def judge(self, found: Verification) -> Verification:
+    def judge(self, verification: Verification) -> Verification:
         """Return what the chain proves, or the first entry that no redaction explains."""
         altered = min(self._unexplained(), default=None)
         if altered is None:
-            found.redacted = len(self.changed)
-            return found
-        return Verification(False, altered - 1, found.head, altered, "has an altered body")
+            verification.redacted = len(self.changed)
+            return verification
+        return Verification(False, altered - 1, verification.head, altered, "has an altered body")
 
 
 def _fault(entry: LogEntry, seq: int, previous: bytes, redactions: _Redactions) -> str | None:
@@ -129,11 +132,11 @@ def _fault(entry: LogEntry, seq: int, previous: bytes, redactions: _Redactions) 
     return None
 
 
-def require_whole_log(url: str, entries: int, known: int) -> None:
+def require_whole_log(url: str, entries: int, projected: int) -> None:
     """Raise if the log has fewer entries than the catalog: new entries would hide the loss."""
-    if known > entries:
+    if projected > entries:
         raise StoreError(
-            f"{url}: the log ends at entry {entries}, but the catalog was made from {known}: "
+            f"{url}: the log ends at entry {entries}, but the catalog was made from {projected}: "
             "entries were removed. Nothing was stored. Restore the store from a backup; "
             "`downriver audit verify` names the first entry that is missing"
         )

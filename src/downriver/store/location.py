@@ -37,7 +37,7 @@ def open_store(location: str | None = None, *, create: bool = True) -> Store:
 
 
 def find_home() -> Path:
-    """Return the folder that an embedded store here is in, or would be."""
+    """Return the folder of the embedded store. It may not exist yet."""
     location = settings.read_text(settings.STORE)
     if location and "://" not in location:
         return _file_in(Path(location)).resolve().parent

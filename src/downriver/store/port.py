@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """An event is in the log and on disk. `duplicate`: the log had the same bytes before."""
+    """Confirms that an event is on disk. `duplicate`: the log already had the same bytes."""
 
     seq: int
     duplicate: bool
@@ -97,7 +97,7 @@ class Store(Protocol):
         """Return the current state, including the writes of other processes."""
 
     def check(self) -> None:
-        """Raise if events could not be stored now, or would not survive."""
+        """Raise if events cannot be stored now, or would be lost."""
 
     def reader(self) -> AbstractContextManager[CatalogReader]:
         """Open a consistent view of the catalog and the log."""

@@ -41,9 +41,10 @@ _STRUCTURE = frozenset(
 _TEXTS = frozenset({"description", "doc", "message", "comment"})
 _LOG = DatasetId(REDACTION_RECORDS, "log")
 _MARK = REDACTION.encode()
-# Tables beside the log whose bodies may contain names of people: the column of the key.
+# Tables beside the log whose bodies may contain names of people, with their key columns.
 _TABLES = {"findings": "id", "verdicts": "id", "alerts": "id", "triggered": "id"}
-# Their texts for people. Other texts are names of data and words with a meaning: they must stay.
+# The fields of these tables with texts for people. Other fields are names of data or fixed words
+# and stay unchanged.
 _TEXTS_OF_TABLES = frozenset(
     {
         "message", "owners", "expected", "actual", "why", "resolution", "reason", "by", "waived",
@@ -53,7 +54,7 @@ _TEXTS_OF_TABLES = frozenset(
 
 
 class RedactedLog(NamedTuple):
-    """The entries that were redacted, with the hash of their new body, and where the name stays."""
+    """The redacted entries with their new hashes, and the entries that keep the name."""
 
     entries: dict[int, bytes]
     remaining: list[int]  # entries with the name outside facets, such as in the name of a job
@@ -90,7 +91,7 @@ class NamePattern:
         try:
             content = _decode(raw)
             redacted = self._outside(content)
-        except RecursionError:  # too deep to be changed: `remains_in` tells it
+        except RecursionError:  # too deep to be changed: `remains_in` reports it
             return raw
         return raw if redacted == content else _encode(redacted)
 

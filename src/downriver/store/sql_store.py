@@ -85,7 +85,7 @@ log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
 _LOG_EVERY = 5.0  # seconds
-# The state of the catalog with the newest log entry that it knows, and the head of the log.
+# The state of the catalog with the newest log entry that it contains, and the head of the log.
 _STATE = """
     SELECT generation, projected, coalesce((SELECT max(seq) FROM changes), 0), seq, chain FROM meta
     LEFT JOIN (SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1) AS head ON 1 = 1
@@ -104,7 +104,7 @@ class SqlStore(ABC):
         self._audit = AuditWriter()
         self._generation = self._projected = 0
         self._head = (0, GENESIS)  # of the log, in the current write transaction
-        self._newest_known = 0  # the newest log entry that the catalog knows, likewise
+        self._newest_known = 0  # the newest log entry in the catalog, likewise
         self._write_lock = threading.Lock()
         self._per_thread = threading.local()
         renew_in_child(self)
@@ -182,7 +182,7 @@ class SqlStore(ABC):
             self._audit.record(tx, _writes(events, receipts))
             self.times.project += clock.lap()
             state = StoreState(self._generation, head)
-        self._committed(state)
+        self._record_commit(state)
         self.times.commit += clock.lap()
         self.times.events += len(events)
         return receipts
@@ -201,7 +201,7 @@ class SqlStore(ABC):
             self._require_whole_log()
             total, state = self._fold_again(tx, progress)
             self._audit.record(tx, [AuditAct.now("rebuild", "catalog")])
-        self._committed(state)
+        self._record_commit(state)
         return total
 
     def restore(
@@ -216,7 +216,7 @@ class SqlStore(ABC):
             verified = _insert_backup(tx, backup)
             _, state = self._fold_again(tx, progress)
             self._audit.record(tx, [AuditAct.now("restore", "store")])
-        self._committed(state)
+        self._record_commit(state)
         return verified
 
     def redact(
@@ -226,26 +226,26 @@ class SqlStore(ABC):
         with self._writing() as tx:
             self._require_whole_log()
             self._require_intact_log(tx)
-            found = redact_log(tx, NamePattern(name), done=done)
-            if not done or not found.entries:
-                return found
-            self._append_log(tx, [self.prepare(record(found.entries))])
+            redacted_log = redact_log(tx, NamePattern(name), done=done)
+            if not done or not redacted_log.entries:
+                return redacted_log
+            self._append_log(tx, [self.prepare(record(redacted_log.entries))])
             _, state = self._fold_again(tx, lambda _, __: None)
             self._audit.record(tx, [AuditAct.now("redact", "log")])
-        self._committed(state)
-        return found
+        self._record_commit(state)
+        return redacted_log
 
     def _require_intact_log(self, tx: SqlTransaction) -> None:
-        """Raise if an entry was altered: a redaction would state the hash of the altered body."""
-        found = verify_chain(CatalogReader(tx).log.entries())
-        if not found.ok:
+        """Raise if an entry was altered: a redaction would record the hash of the altered body."""
+        verification = verify_chain(CatalogReader(tx).log.entries())
+        if not verification.ok:
             raise StoreError(
-                f"{self.url}: the log is not intact: entry {found.altered_seq} {found.reason}. "
-                "Nothing was redacted. Restore the store from a backup"
+                f"{self.url}: the log is not intact: entry {verification.altered_seq} "
+                f"{verification.reason}. Nothing was redacted. Restore the store from a backup"
             )
 
     def check(self) -> None:
-        """Raise if events could not be stored now, or would not survive."""
+        """Raise if events cannot be stored now, or would be lost."""
         with self.reader() as reader:
             require_whole_log(self.url, *reader.log_lengths())
 
@@ -274,13 +274,13 @@ class SqlStore(ABC):
             return
         with self._writing() as tx:
             if self._projected >= self._head[0]:
-                return  # another process has done it
+                return  # another process has rebuilt it
             log.warning("rebuilding the catalog of %s from the log after an upgrade", self.url)
             _, state = self._fold_again(tx, _log_progress())
-        self._committed(state)
+        self._record_commit(state)
 
-    def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
-        """Note a state that this process has just committed."""
+    def _record_commit(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
+        """Record a state that this process has just committed."""
 
     def add_key(
         self,
@@ -356,22 +356,22 @@ class SqlStore(ABC):
         new: list[PreparedEvent] = []
         for prepared in events:
             digest = prepared.event.ref.digest
-            known = seqs.get(digest)
-            if known is None:
+            seq_before = seqs.get(digest)
+            if seq_before is None:
                 seq += 1
                 chain = chain_value(chain, seq, now, digest)
                 rows.append((seq, digest, now, chain, prepared.body))
                 seqs[digest] = seq
                 new.append(prepared)
-            receipts.append(Receipt(known or seq, known is not None))
+            receipts.append(Receipt(seq_before or seq, seq_before is not None))
         tx.merge(tables.LOG, rows)
         first = seq + 1 - len(new)
         tx.merge(tables.RUN_EVENTS, _run_event_rows((n, p.event) for n, p in enumerate(new, first)))
         return receipts, new, seq
 
     def _known_seqs(self, tx: SqlTransaction, digests: Sequence[bytes]) -> dict[bytes, int]:
-        found = tx.find_ids(tables.LOG_KEY, [(digest,) for digest in digests])
-        return {key[0]: seq for key, seq in found.items()}
+        seqs = tx.find_ids(tables.LOG_KEY, [(digest,) for digest in digests])
+        return {key[0]: seq for key, seq in seqs.items()}
 
     def _project(self, tx: SqlTransaction, batch: Sequence[Facts], last_seq: int) -> None:
         merged = Facts.empty()

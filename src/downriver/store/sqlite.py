@@ -49,10 +49,10 @@ _FileId: TypeAlias = tuple[int, int]
 def _file_id(path: str) -> _FileId | None:
     """Return an identifier of a file, or None if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class SqliteStore(SqlStore):
@@ -157,10 +157,12 @@ class SqliteStore(SqlStore):
         is created by the first write and then kept.
         """
         for path in (self.url, self._wal):
-            found = _file_id(path)
-            opened = self._files.setdefault(path, found) if found else self._files.get(path)
-            if found != opened:
-                what = "replaced" if found else "deleted"
+            current_id = _file_id(path)
+            opened = (
+                self._files.setdefault(path, current_id) if current_id else self._files.get(path)
+            )
+            if current_id != opened:
+                what = "replaced" if current_id else "deleted"
                 raise StoreError(
                     f"{path}: the file was {what} while it was in use. Nothing more is stored; put "
                     "it back or restore a backup, and start the process again"
@@ -184,8 +186,8 @@ class SqliteStore(SqlStore):
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        found: sqlite3.Connection = sqlite3.connect(self._path, **_OPTIONS)
-        return found
+        connection: sqlite3.Connection = sqlite3.connect(self._path, **_OPTIONS)
+        return connection
 
     def _log_ahead(self) -> None:
         """Turn on the write-ahead log. SQLite lets only one process do so at a time."""
@@ -239,17 +241,17 @@ class MemoryStore(SqliteStore):
         SqlStore.renew(self)
 
     def _make_folder(self) -> None:
-        """There is none."""
+        """Do nothing: a store in memory has no folder."""
 
     def _check_files(self) -> None:
-        """There are none."""
+        """Do nothing: a store in memory has no files."""
 
     def _log_ahead(self) -> None:
         """Memory needs no write-ahead log."""
 
     def _open(self) -> sqlite3.Connection:
-        found: sqlite3.Connection = sqlite3.connect(str(self._path), uri=True, **_OPTIONS)
-        return found
+        connection: sqlite3.Connection = sqlite3.connect(str(self._path), uri=True, **_OPTIONS)
+        return connection
 
 
 class ScratchStore(SqliteStore):
@@ -285,22 +287,23 @@ class _SqliteQueries:
         """Return the rows of a query that ends in `IN`, for these numbers."""
         if not numbers:
             return []
-        # As JSON: the statement is the same, and prepared once, for any number of numbers.
+        # The numbers are passed as one JSON value, so a single prepared statement fits any count of
+        # them.
         return self.rows(f"{sql} (SELECT value FROM json_each(?))", (f"[{_listed(numbers)}]",))
 
     def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
         names = [name for name, _ in key.columns]
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
-        found: dict[Row, int] = {}
+        ids: dict[Row, int] = {}
         for some in _chunks(keys):
             # CROSS JOIN makes the keys the outer loop, independent of SQLite's statistics.
             sql = (
                 f"WITH k ({', '.join(names)}) AS ({_values(some)}) "
                 f"SELECT t.{key.id_column}, k.* FROM k CROSS JOIN {key.table} AS t ON {same}"
             )
-            found.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
-        return found
+            ids.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
+        return ids
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without loading all of them."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ActionFilter(NamedTuple):
-    """A filter of actions; all given conditions must hold."""
+    """A filter of actions; all conditions that are set must hold."""
 
     trigger: str | None = None
     state: str | None = None
@@ -28,16 +28,16 @@ class TriggerQueries:
 
     def find(self, wanted: ActionFilter) -> TriggerHistory:
         """Return actions, the latest first."""
-        given = {"trigger_name = ?": wanted.trigger, "state = ?": wanted.state}
-        kept = {condition: value for condition, value in given.items() if value is not None}
+        conditions = {"trigger_name = ?": wanted.trigger, "state = ?": wanted.state}
+        kept = {condition: value for condition, value in conditions.items() if value is not None}
         where = f"WHERE {' AND '.join(kept)}" if kept else ""
         total = self._query(f"SELECT count(*) FROM triggered {where}", list(kept.values()))[0][0]
         rows = self._query(
             f"SELECT body FROM triggered {where} ORDER BY id DESC LIMIT ?",
             (*kept.values(), wanted.limit),
         )
-        found = [_decode(row[0]) for row in rows]
-        return TriggerHistory(actions=found, total=total, complete=total == len(found))
+        actions = [_decode(row[0]) for row in rows]
+        return TriggerHistory(actions=actions, total=total, complete=total == len(actions))
 
     def of_target(self, trigger: str, target: str) -> list[TriggeredAction]:
         """Return the actions of a trigger on a target, in the order in which they were recorded."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class VerdictFilter(NamedTuple):
-    """A filter of verdicts; all given conditions must hold."""
+    """A filter of verdicts; all conditions that are set must hold."""
 
     decision: str | None = None
     since: int | None = None
@@ -28,8 +28,8 @@ class VerdictQueries:
 
     def find(self, wanted: VerdictFilter) -> RecordedVerdicts:
         """Return verdicts, the latest first."""
-        given: dict[str, Any] = {"decision = ?": wanted.decision, "at >= ?": wanted.since}
-        kept = {condition: value for condition, value in given.items() if value is not None}
+        conditions: dict[str, Any] = {"decision = ?": wanted.decision, "at >= ?": wanted.since}
+        kept = {condition: value for condition, value in conditions.items() if value is not None}
         where = f"WHERE {' AND '.join(kept)}" if kept else ""
         values = list(kept.values())
         total = self._queries.rows(f"SELECT count(*) FROM verdicts {where}", values)[0][0]
@@ -37,8 +37,8 @@ class VerdictQueries:
             f"SELECT body FROM verdicts {where} ORDER BY at DESC, id LIMIT ?",
             (*values, wanted.limit),
         )
-        found = [msgspec.json.decode(bytes(row[0]), type=RecordedVerdict) for row in rows]
-        return RecordedVerdicts(verdicts=found, total=total, complete=total == len(found))
+        verdicts = [msgspec.json.decode(bytes(row[0]), type=RecordedVerdict) for row in rows]
+        return RecordedVerdicts(verdicts=verdicts, total=total, complete=total == len(verdicts))
 
 
 def save_verdict(tx: SqlTransaction, verdict: RecordedVerdict, at: int) -> None:

@@ -41,7 +41,9 @@ def shop() -> list[dict]:
         *run("report", 0, reads=["lonely"], writes=[output("sheet", schema(x="int"))]),
         *run("report_again", 0, reads=["raw"], writes=[output("sheet")]),
         *run("cut", 0, reads=["lonely"], writes=[output("chart")]),
-        dataset_event("raw", {**schema(id="int", mail="text"), **owned_by("bob")}),
+        dataset_event("raw", {
+            **schema(id="int", mail="text"), **owned_by("bob"), **tagged(id="pii", mail="pii"),
+        }),
         dataset_event("orphan", {
             **contract("mart_copy", "gone"), **tagged("golden", "concept:order"),
         }),
@@ -77,6 +79,7 @@ def check(store: Path, rule: str, **config: object) -> list[str]:
         ("owners", ["chart", "lonely", "mart", "mart_copy", "orphan", "sheet"]),
         ("redundant-copies", ["mart_copy"]),
         ("unused-columns", ["email"]),
+        ("untagged-columns", ["id"]),
     ],
 )
 def test_a_rule_reports_what_violates_it(store: Path, rule: str, entities: list[str]) -> None:
@@ -187,7 +190,7 @@ def test_a_bad_section_is_an_error(section: object) -> None:
 def test_the_command_fails_ci_and_writes_sarif(store: Path) -> None:
     done = downriver("check", "--store", str(store), "--sarif", "out.sarif", cwd=store)
     assert done.returncode == 1
-    assert "failed · 10 rules on 8 datasets" in done.stdout, done.stdout
+    assert "failed · 11 rules on 8 datasets" in done.stdout, done.stdout
     log = json.loads((store / "out.sarif").read_text())
     results = log["runs"][0]["results"]
     rules = {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}

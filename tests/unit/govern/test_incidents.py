@@ -48,7 +48,9 @@ def report(folder: Path, entity: str, at: str | None = None, **story: int) -> In
         return lineage.govern.incident_report(entity, at)
 
 
-def test_it_says_what_failed_since_when_and_what_upstream_changed_before(tmp_path: Path) -> None:
+def test_an_incident_report_has_the_failure_its_start_and_earlier_changes_upstream(
+    tmp_path: Path,
+) -> None:
     found = report(tmp_path, "mart", moment(19, 6), last_rows=10)
     assert found.status == "failing"
     assert found.failures[0].message == "failed: division by zero"
@@ -69,7 +71,7 @@ def test_before_it_happened_nothing_was_wrong(tmp_path: Path) -> None:
     assert found.summary == "no findings for this entity or upstream of it"
 
 
-def test_a_column_suspects_what_its_value_comes_from_before_what_lies_beside(
+def test_sources_of_a_column_rank_before_other_columns_as_suspects(
     tmp_path: Path,
 ) -> None:
     events = [*weeks(last_rows=10)]
@@ -84,7 +86,7 @@ def test_a_column_suspects_what_its_value_comes_from_before_what_lies_beside(
     assert suspects[0].id.endswith(":raw")
 
 
-def test_a_failed_job_can_be_asked_about_itself(tmp_path: Path) -> None:
+def test_an_incident_report_about_a_failed_job_includes_the_job(tmp_path: Path) -> None:
     found = report(tmp_path, "job:etl:sum", moment(19, 6))
     assert found.kind == "job"
     assert [f.kind.value for f in found.failures] == ["run_failed"]

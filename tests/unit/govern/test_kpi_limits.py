@@ -37,6 +37,8 @@ def folder(tmp_path: Path) -> Path:
         (("--fail-under", "known-upstream=1"), 2, "'known_upstream' is not one of coverage"),
         (("--fail-under", "upstream-coverage=100%"), 0, ""),
         (("--fail-under", "coverage"), 2, "is not KPI=NUMBER"),
+        (("--fail-under", "coverage=nan"), 2, "is not KPI=NUMBER"),
+        (("--fail-over", "orphans=inf"), 2, "is not KPI=NUMBER"),
         (("--fail-under", "integrity=1"), 1, "has no value: there is nothing to count"),
         (("--fail-over", "orphans=0", "--fail-under", "coverage=99"), 1, "below 99"),
     ],

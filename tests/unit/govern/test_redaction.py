@@ -169,6 +169,7 @@ def test_cli_and_http(tmp_path: Path) -> None:
         assert client.post("/v1/redact", json={"name": ""}).status_code == 400
     done = downriver("redact", NAME, cwd=tmp_path)
     assert done.stdout.startswith("2 log entries redacted\nthe name remains outside facets")
+    assert "lakes that were made before still contain the name" in " ".join(done.stdout.split())
     assert "· 2 redacted ·" in downriver("audit", "verify", cwd=tmp_path).stdout
 
 

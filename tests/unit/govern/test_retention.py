@@ -35,6 +35,105 @@ def downstream(lineage: Lineage, entity: str, as_of: str | None = None) -> set[s
     return {node.id.rpartition(":")[2] for node in answer.nodes[1:]}
 
 
+def _ago(days: int) -> float:
+    """Return the day of the scenario that is so many days before now."""
+    first = dt.datetime.fromisoformat(moment(0).replace("Z", "+00:00"))
+    return (dt.datetime.now(dt.timezone.utc) - first).days - days
+
+
+def _switching(days: int) -> list[dict]:
+    """Return runs of a job that reads another table, and writes one table less, after some days."""
+    events = []
+    for day in range(days):
+        late = day >= 3
+        writes = [output("mart", derives(n="new.n" if late else "old.n"))]
+        writes += [] if late else [output("copy", derives(n="old.n"))]
+        events += run("load", _ago(days - day), reads=["new" if late else "old"], writes=writes)
+    return events
+
+
+def test_stale_edges_are_pruned_and_can_be_restored(store: Store) -> None:
+    lineage = Lineage(store)
+    lineage.ingest([encode(event) for event in _switching(40)])
+    before = dt.datetime.now(dt.timezone.utc).isoformat()
+    assert downstream(lineage, "old") == {"load", "mart", "copy"}
+    plan = lineage.retention.prune("30d", done=False)
+    stale = {(e.source.rpartition(":")[2], e.target.rpartition(":")[2]) for e in plan.retired_edges}
+    assert (stale, plan.protected_edges) == ({("old", "load"), ("load", "copy")}, [])
+    assert downstream(lineage, "old") == {"load", "mart", "copy"}
+    done = lineage.retention.prune("30d")
+    assert (done.retired_edges, done.done) == (plan.retired_edges, True)
+    assert downstream(lineage, "old") == set()
+    assert downstream(lineage, "new") == {"load", "mart"}
+    assert lineage.trace("old.n").edges == []
+    assert downstream(lineage, "old", before) == {"load", "mart", "copy"}
+    assert lineage.retention.prune("30d", done=False).retired_edges == []
+    lineage.store.rebuild(lambda done, total: None)
+    assert downstream(lineage, "old") == set()
+    with pytest.raises(InvalidRequestError, match="no edge"):
+        lineage.retention.forget_edge("old", "job:etl:load")
+    assert lineage.retention.forget_edge("old", "job:etl:load", undo=True).restored
+    assert downstream(lineage, "old") == {"load", "mart"}
+    assert downstream(lineage, "old.n") == {"n"}
+
+
+def test_a_retired_edge_comes_back_with_the_next_event_that_shows_it(store: Store) -> None:
+    lineage = Lineage(store)
+    lineage.ingest([encode(event) for event in FLOW])
+    lineage.retention.forget_edge("raw", "job:etl:wrong", reason="a trial")
+    assert downstream(lineage, "raw") == {"clean"} | downstream(lineage, "raw") & {"clean"}
+    assert "wrong" not in downstream(lineage, "raw")
+    again = run_event("wrong", "late", "COMPLETE", "2999-01-01T00:00:00Z", inputs=[dataset("raw")])
+    lineage.ingest([encode(again)])
+    assert "wrong" in downstream(lineage, "raw")
+
+
+def test_stale_edges_of_jobs_that_run_rarely_and_above_certified_data_stay(tmp_path: Path) -> None:
+    rare = [
+        *run("close", _ago(41), reads=["ledger"], writes=[output("books")]),
+        *run("close", _ago(1), reads=["other"], writes=[output("books")]),
+        *_switching(40),
+        dataset_event("mart", tagged("certified")),
+    ]
+    with told(tmp_path, rare) as lineage:
+        plan = lineage.retention.prune("30d", done=False)
+        kept = {e.source.rpartition(":")[2]: e.reason for e in plan.protected_edges}
+        assert kept == {
+            "ledger": "it runs rarely: its longest interval between two runs is 40 days",
+            "old": "upstream of a certified dataset",
+        }
+        assert [e.target.rpartition(":")[2] for e in plan.retired_edges] == ["copy"]
+
+
+def test_edges_are_forgotten_through_the_command_line_and_http(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, _switching(40))))
+    downriver("ingest", "events.jsonl", cwd=tmp_path)
+    shown = downriver("prune", "--older-than", "30d", "--dry-run", cwd=tmp_path).stdout
+    assert "2 stale edges would be removed\n  old → load job, last seen" in shown
+    done = downriver("forget", "old", "--edge-to", "job:etl:load", cwd=tmp_path)
+    assert done.stdout.startswith("forgotten: dataset:")
+    again = downriver("forget", "old", "--edge-to", "job:etl:load", cwd=tmp_path)
+    assert again.returncode == 2
+    undone = downriver("forget", "old", "--edge-to", "load", "--undo", "--json", cwd=tmp_path)
+    assert json.loads(undone.stdout)["restored"] is True
+    empty = downriver("certified", cwd=tmp_path)
+    assert (empty.returncode, "downriver tag set DATASET certified" in empty.stdout) == (0, True)
+    with (
+        told(tmp_path / "http", _switching(40)) as lineage,
+        TestClient(build_app(lineage)) as client,
+    ):
+        edge = {"source": "old", "target": "job:etl:load"}
+        assert (
+            client.post("/v1/forget/edge", json={**edge, "dry_run": True}).json()["done"] is False
+        )
+        assert client.post("/v1/forget/edge", json=edge).status_code == 200
+        assert client.post("/v1/forget/edge", json=edge).status_code == 400
+        bad = {"source": "old", "target": "mart"}
+        assert client.post("/v1/forget/edge", json=bad).status_code == 400
+        answer = client.post("/v1/prune", json={"older_than": "30d", "dry_run": True}).json()
+        assert len(answer["retired_edges"]) == 1
+
+
 def test_a_forgotten_job_leaves_every_answer_and_can_be_restored(store: Store) -> None:
     lineage = Lineage(store)
     lineage.ingest([encode(event) for event in FLOW])
@@ -74,7 +173,7 @@ def test_a_forgotten_dataset_comes_back_with_the_next_event(tmp_path: Path) -> N
         assert "clean" in {n.name for n in lineage.trace("raw").nodes if n.kind == "dataset"}
 
 
-def test_a_rebuild_keeps_what_is_forgotten(tmp_path: Path) -> None:
+def test_a_rebuild_keeps_forgotten_entities_hidden(tmp_path: Path) -> None:
     with told(tmp_path, FLOW) as lineage:
         lineage.retention.forget("job:etl:wrong")
         lineage.store.rebuild(lambda done, total: None)

@@ -12,6 +12,8 @@ from tests.unit.govern.scenario import derives, output, run, schema, tagged, tol
 from tests.unit.http.test_app import TestClient
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.govern.checks import parse_checks
+from downriver.govern.kpi_limits import find_value, render_prometheus
 from downriver.govern.tag_file import (
     DeclaredDescription,
     DeclaredOwners,
@@ -19,6 +21,9 @@ from downriver.govern.tag_file import (
     DeclaredTag,
 )
 from downriver.http import build_app
+from downriver.impact import Policy
+from downriver.model.changes import ColumnDrop
+from downriver.model.verdicts import Decision
 from downriver.openlineage.facets.custom import RecordFacet
 
 if TYPE_CHECKING:
@@ -124,6 +129,71 @@ def test_owners_descriptions_domains_and_tiers_are_set_once(tmp_path: Path) -> N
         assert lineage.govern.kpis().owner_coverage.count == 0
 
 
+SENT = {
+    **tagged("domain:raw", "tier:3", "nightly"),
+    "ownership": {"owners": [{"name": "tool"}]},
+    "documentation": {"description": "Written by a tool."},
+}
+STATED: list[Declaration] = [
+    DeclaredOwners("mart", ("ann",)),
+    DeclaredDescription("mart", "Orders per day."),
+    DeclaredTag("mart", "domain:sales", True),
+    DeclaredTag("mart", "tier:1", True),
+]
+WITHDRAWN: list[Declaration] = [
+    DeclaredOwners("mart", None),
+    DeclaredDescription("mart", None),
+    DeclaredTag("mart", "domain", False),
+    DeclaredTag("mart", "tier", False),
+]
+
+
+def test_what_a_person_states_counts_until_it_is_withdrawn(tmp_path: Path) -> None:
+    stated = (["domain:sales", "nightly", "tier:1"], ["ann"], "Orders per day.")
+    sent = (["domain:raw", "nightly", "tier:3"], ["tool"], "Written by a tool.")
+    with told(tmp_path, EVENTS) as lineage:
+        assert lineage.tag(STATED).changed == 4
+        late = [dataset_event("mart", SENT, at) for at in ("2020-01-01", "2999-01-01")]
+        lineage.ingest([encode(event) for event in late])
+        assert labels(lineage, "mart") == stated
+        of_events = lineage.entities.details("mart").sent
+        assert of_events is not None
+        assert (of_events.tags, of_events.owners, of_events.description) == sent
+        assert lineage.govern.dataset_tags("mart").sent == of_events
+        assert lineage.govern.dataset_tags("mart").owners == ["ann"]
+        assert lineage.tag(STATED).changed == 0
+        lineage.store.rebuild(lambda done, total: None)
+        assert labels(lineage, "mart") == stated
+        done = lineage.tag(WITHDRAWN)
+        assert (done.changed, done.owners[0].after) == (4, ["tool"])
+        assert {(c.tag, c.present) for c in done.changes} == {
+            ("domain:sales", False), ("domain:raw", True), ("tier:1", False), ("tier:3", True)
+        }  # fmt: skip
+        assert labels(lineage, "mart") == sent
+        assert lineage.entities.details("mart").sent is None
+        assert lineage.tag(WITHDRAWN).changed == 0
+
+
+def test_a_statement_that_agrees_with_a_producer_is_recorded(tmp_path: Path) -> None:
+    agreed = [DeclaredOwners("mart", ("tool",)), DeclaredTag("mart", "nightly", True)]
+    with told(tmp_path, [*EVENTS, dataset_event("mart", SENT, "2998-01-01")]) as lineage:
+        assert lineage.tag(agreed).changed == 2
+        lineage.ingest([encode(dataset_event("mart", {
+            "tags": {"tags": []}, "ownership": {"owners": [{"name": "robot"}]}
+        }, "2999-01-01"))])  # fmt: skip
+        assert labels(lineage, "mart")[:2] == (["nightly"], ["tool"])
+
+
+def test_search_and_checks_use_the_owners_that_a_person_stated(tmp_path: Path) -> None:
+    events = [*EVENTS, dataset_event("mart", SENT, "2020-01-01")]
+    with told(tmp_path, events) as lineage:
+        assert lineage.govern.kpis().owner_coverage.count == 1
+        lineage.tag([DeclaredOwners("raw", ("ann",)), DeclaredOwners("mart", ())])
+        assert lineage.govern.kpis().owner_coverage.count == 1
+        assert [node.rpartition(":")[2] for node in lineage.select("owner:ann").ids] == ["raw"]
+        assert lineage.select("owner:tool").ids == []
+
+
 @pytest.mark.parametrize(
     "declared",
     [
@@ -162,16 +232,25 @@ def test_owners_and_descriptions_through_the_command_line_and_http(tmp_path: Pat
     done = downriver("tag", "set", "mart", "--owner", "ann", "--owner", "bob", cwd=tmp_path)
     assert "~ mart  owners: none → ann, bob" in done.stdout
     done = downriver("tag", "unset", "mart", "tier", "--owners", "--description", cwd=tmp_path)
-    assert done.stdout.endswith("2 of 3 labels changed\n")
+    assert done.stdout.endswith("3 of 3 labels changed\n")
     assert downriver("tag", "set", "mart", cwd=tmp_path).returncode == 2
     with told(tmp_path / "http", EVENTS) as lineage, TestClient(build_app(lineage)) as client:
         body = {"entity": "mart", "owners": ["ann"], "description": "Orders."}
         plan = client.post("/v1/tags", json={**body, "dry_run": True}).json()
         assert (plan["changed"], labels(lineage, "mart")[1]) == (2, [])
         assert client.post("/v1/tags", json=body).json()["owners"] == [
-            {"entity": "dataset:postgres://db:5432:mart", "before": [], "after": ["ann"]}
+            {
+                "entity": "dataset:postgres://db:5432:mart",
+                "before": [],
+                "after": ["ann"],
+                "sent": [],
+            }
         ]
         assert labels(lineage, "mart")[1:] == (["ann"], "Orders.")
+        ended = {"entity": "mart", "withdraw": ["owners", "description", "tier"]}
+        assert client.post("/v1/tags", json=ended).json()["changed"] == 2
+        assert labels(lineage, "mart")[1:] == ([], "")
+        assert client.post("/v1/tags", json={**ended, "withdraw": ["x"]}).status_code == 400
         bad = {"entity": "raw.id", "owners": ["ann"]}
         assert client.post("/v1/tags", json=bad).status_code == 400
 
@@ -225,6 +304,35 @@ def test_a_tag_declared_so_propagates_to_the_columns_that_it_reaches(tmp_path: P
             lineage.govern.dataset_tags("job:etl:sum")
 
 
+def test_kpis_checks_and_the_gate_count_every_tag_that_propagates(tmp_path: Path) -> None:
+    drop = ColumnDrop(dataset="mart", column="contact")
+    with told(tmp_path, CHAIN) as lineage:
+        lineage.tag([DeclaredTag("raw.mail", "gdpr", True)])
+        assert lineage.govern.kpis().propagating_tags == []
+        assert "protected_data" not in {
+            f.rule for f in lineage.impact.gate(lineage.impact([drop])).findings
+        }
+        lineage.tag([DeclaredPropagation("gdpr", True)])
+        figures = lineage.govern.kpis()
+        [gdpr] = figures.propagating_tags
+        assert (gdpr.tag, gdpr.columns.count, gdpr.reached.count) == ("gdpr", 1, 2)
+        assert find_value(figures, "tag_reach:gdpr") == 2
+        assert 'downriver_kpi{name="tag_columns:gdpr"} 1' in render_prometheus(figures)
+        violations = lineage.checks(parse_checks(None), only=["untagged-columns"]).violations
+        assert [v.entity.rpartition(":")[2] for v in violations] == ["email", "contact"]
+        assert violations[0].message.endswith(": gdpr")
+        verdict = lineage.impact.gate(lineage.impact([drop]))
+        [finding] = [f for f in verdict.findings if f.rule == "protected_data"]
+        assert finding.decision is Decision.CAUTION
+        strict = Policy(propagating_tags=Decision.BLOCKED)
+        assert lineage.impact.gate(lineage.impact([drop]), strict).decision is Decision.BLOCKED
+        n = lineage.impact.gate(lineage.impact([ColumnDrop(dataset="mart", column="n")]))
+        assert "protected_data" not in {f.rule for f in n.findings}  # an aggregate has no values
+        lineage.tag([DeclaredTag("raw.mail", "gdpr", False), DeclaredTag("raw.mail", "pii", True)])
+        verdict = lineage.impact.gate(lineage.impact([drop]))
+        assert "protected_data" in {f.rule for f in verdict.findings}
+
+
 def test_a_tag_that_propagates_keeps_its_registered_description(tmp_path: Path) -> None:
     with told(tmp_path, CHAIN) as lineage:
         lineage.registry.put_tag("gdpr", RecordFacet(description="Personal data."))
@@ -252,6 +360,7 @@ def test_propagation_through_the_command_line_and_http(tmp_path: Path) -> None:
         client.post("/v1/tags", json={"entity": "raw.mail", "tags": ["gdpr"]})
         answer = client.post("/v1/tags/propagation", json={"tags": ["gdpr"]})
         assert answer.json()["propagation"] == [{"tag": "gdpr", "propagates": True}]
+        assert client.get("/v1/tags/propagation").json() == {"tags": ["gdpr", "pii"]}
         found = client.get("/v1/tags/columns", params={"dataset": "mart"}).json()
         reached = [tag["tag"] for column in found["columns"] for tag in column["reached"]]
         assert (reached, found["complete"]) == (["gdpr"], True)

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from tests.openlineage import dataset_event
-from tests.unit.govern.scenario import derives, output, run, schema, tagged, told
+from tests.unit.govern.scenario import derives, moment, output, run, schema, tagged, told
 
 from downriver.govern.tags import TagEdge, propagate
 
@@ -48,7 +48,23 @@ def test_cycles_end_and_the_order_of_edges_does_not_matter() -> None:
     assert set(expected.reached) == {"b", "c", "d"}
 
 
-def test_the_way_of_a_tag_through_a_store_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_tag_follows_the_lineage_of_a_moment(tmp_path: Path) -> None:
+    events = [
+        dataset_event("raw", {**schema(mail="text"), **tagged(mail="pii")}),
+        *run("clean", 0, reads=["raw"], writes=[output("clean", derives(email="raw.mail"))]),
+        *run("mart", 5, reads=["clean"], writes=[output("mart", derives(contact="clean.email"))]),
+    ]
+    with told(tmp_path, events) as lineage:
+        ends = {
+            as_of: {
+                c.column.rpartition(":")[2] for c in lineage.govern.tag_reach("pii", as_of).reached
+            }
+            for as_of in (None, moment(2))
+        }
+    assert ends == {None: {"email", "contact"}, moment(2): {"email"}}
+
+
+def test_the_reach_of_a_tag_is_returned_with_its_paths(tmp_path: Path) -> None:
     events = [
         dataset_event("raw", {**schema(mail="text"), **tagged(mail="pii")}),
         *run("clean", 0, reads=["raw"], writes=[output("clean", derives(email="raw.mail"))]),

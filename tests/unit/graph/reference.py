@@ -217,6 +217,11 @@ class Reference:
         """The name that speaks for all names of a thing."""
         return self._speakers[node]
 
+    def has_present_names(self, as_of: int) -> bool:
+        """Whether the names at a moment are those of now, which all answers here use."""
+        symlinks = (at for facets in self.facts.symlinks.values() for at in facets)
+        return all(at <= as_of for at in (*symlinks, *self.facts.renames.values()))
+
     # Datasets and jobs
 
     def trace(self, root: Name, *, downstream: bool, depth: int | None, as_of: int) -> Answer:

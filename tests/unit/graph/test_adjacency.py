@@ -39,7 +39,7 @@ def test_edges_are_found_at_both_ends(batches, smallest_fold, index_between):
 
 
 @given(batches, folds, st.lists(ids))
-def test_edges_of_many_nodes_tell_whose_they_are(batches, smallest_fold, nodes):
+def test_edges_of_many_nodes_have_the_number_of_their_node(batches, smallest_fold, nodes):
     adjacency = Adjacency.empty(smallest_fold)
     edges = [edge for batch in batches for edge in batch]
     for batch in batches:

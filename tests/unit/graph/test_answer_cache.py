@@ -87,7 +87,7 @@ def test_a_question_on_an_older_snapshot_gets_the_evidence_of_that_snapshot(
             assert trace(old.graph, old.reader, entity, Question()) == first
 
 
-def test_answers_cannot_change_what_is_kept(tmp_path: Path) -> None:
+def test_cached_answers_are_immutable(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(_copy("run-1"))])
         answer = lineage.trace(_ROOT)

@@ -164,14 +164,14 @@ def test_a_depth_limit_ends_the_walk_and_counts_what_is_one_step_further(
     assert lineage.trace("a").complete
 
 
-def test_a_node_limit_says_how_much_it_leaves_out(lineage: Lineage) -> None:
+def test_a_node_limit_reports_the_number_of_omitted_nodes(lineage: Lineage) -> None:
     lineage.ingest([run("j", ["a"], [f"b{n}" for n in range(10)])])
     answer = lineage.trace("a", limit=4)
     assert (len(answer.nodes), answer.omitted_count) == (4, 8)
     assert "node_limit" in [spot.kind for spot in answer.blind_spots]
 
 
-def test_a_job_whose_inputs_no_one_named_is_a_blind_spot_upstream(lineage: Lineage) -> None:
+def test_a_job_without_named_inputs_is_a_blind_spot_upstream(lineage: Lineage) -> None:
     lineage.ingest([run("extract", [], ["a"]), run("j", ["a"], ["b"])])
     answer = lineage.trace("b", "upstream")
     assert [(s.kind, s.entity) for s in answer.blind_spots] == [
@@ -185,6 +185,15 @@ def test_a_job_without_column_lineage_is_a_blind_spot_of_a_column_trace(lineage:
     answer = lineage.trace("a.x")
     assert [node.id for node in answer.nodes][1:] == [f"column:{DB}:b:x"]
     assert [(s.kind, s.entity) for s in answer.blind_spots] == [("no_column_lineage", "job:etl:j2")]
+
+
+def test_a_job_that_loads_data_of_its_code_needs_no_column_lineage(lineage: Lineage) -> None:
+    seed = json.loads(run("seed", [], ["a"]))
+    kind = {"processingType": "BATCH", "integration": "SPARK", "jobType": "SEED"}
+    seed["job"]["facets"] = {"jobType": kind}
+    made = run("j", ["a"], ["b"], facets=derives(x="a.x"))
+    lineage.ingest([json.dumps(seed).encode(), made])
+    assert lineage.trace("b.x", "upstream").complete
 
 
 def test_a_dag_that_only_runs_tasks_names_them_instead_of_answering_nothing(
@@ -253,7 +262,9 @@ def test_a_path_and_its_table_are_one_whichever_comes_first(lineage: Lineage, tu
     assert lineage.trace("/wh/orders").root.id == lineage.trace("sales.orders").root.id
 
 
-def test_a_path_used_again_for_another_table_lets_go_of_the_first(lineage: Lineage) -> None:
+def test_a_path_reused_for_another_table_is_no_longer_an_alias_of_the_first(
+    lineage: Lineage,
+) -> None:
     lineage.ingest(
         [
             run("old_reader", ["t1"], ["old_report"], namespace="hive"),
@@ -328,7 +339,7 @@ def test_paths_are_found_shortest_first_and_both_sides_of_a_diamond(lineage: Lin
     assert found.complete
 
 
-def test_no_path_is_an_empty_answer_and_a_cut_one_says_so(lineage: Lineage) -> None:
+def test_no_path_is_an_empty_answer_and_a_truncated_answer_is_marked(lineage: Lineage) -> None:
     lineage.ingest([run("j1", ["a"], ["b"]), run("j2", ["a"], ["b"])])
     assert (lineage.trace.paths("b", "a").paths, lineage.trace.paths("b", "a").complete) == (
         [],

@@ -43,7 +43,7 @@ def names(answer):
     return sorted(node.name for node in answer.nodes)
 
 
-def test_what_one_writes_the_other_sees(lineage, other):
+def test_two_stores_see_the_writes_of_each_other(lineage, other):
     lineage.ingest([run_event("j", ["a"], ["b"])])
     assert names(other.trace("a")) == ["a", "b", "j"]
     lineage.ingest([run_event("k", ["b"], ["c"])])
@@ -158,7 +158,7 @@ def test_threads_may_ask_while_others_write(lineage):
     assert len(lineage.trace("d0").nodes) == 41
 
 
-def test_one_that_was_prepared_answers_from_what_is_written_later_too(lineage, other):
+def test_a_prepared_store_answers_with_later_events_too(lineage, other):
     lineage.ingest([run_event("j", ["a"], ["b"])])
     other.session.prepare()
     lineage.ingest([run_event("k", ["b"], ["c"])])

@@ -32,7 +32,7 @@ def renamed(old, new, day):
     return dataset_event(new, day=day, lifecycleStateChange=renamed_from(old))
 
 
-def test_the_table_speaks_for_the_path_it_lies_at(lineage):
+def test_a_table_name_is_canonical_over_the_path_of_the_table(lineage):
     lineage.ingest([symlinked("a/path", "sales")])
     assert names_of(lineage, "a/path") == ["sales", "a/path"]
 
@@ -46,7 +46,7 @@ EVENTS = (
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(EVENTS)))
-def test_names_join_whatever_the_order_in_which_they_are_heard(lineage, order):
+def test_names_are_joined_in_any_order_of_arrival(lineage, order):
     for event in order:
         lineage.ingest([event])
         with lineage.session.reading():
@@ -55,7 +55,7 @@ def test_names_join_whatever_the_order_in_which_they_are_heard(lineage, order):
     assert "report" in [node.name for node in lineage.trace("copy").nodes]
 
 
-def test_a_symlinks_facet_that_names_no_other_lets_go_of_all(lineage):
+def test_an_empty_symlinks_facet_removes_all_aliases(lineage):
     lineage.ingest([symlinked("path", "table", day=1)])
     assert names_of(lineage, "path") == ["table", "path"]
     lineage.ingest([symlinked("path", day=2)])
@@ -83,7 +83,7 @@ def test_letting_go_of_one_name_keeps_the_others_together(lineage):
     assert names_of(lineage, "p2") == ["other", "p2"]
 
 
-def test_of_renamed_tables_the_newest_name_speaks(lineage):
+def test_the_newest_name_of_a_renamed_table_is_canonical(lineage):
     lineage.ingest([renamed("v1", "v2", day=1), renamed("v2", "v3", day=2)])
     assert names_of(lineage, "v1") == ["v3", "v1", "v2"]
 
@@ -150,3 +150,44 @@ def test_a_table_of_very_many_paths_is_one_table(lineage):
     lineage.ingest([run_event("r", ["table"], ["b"])])
     assert len(lineage.trace("day=0123").root.aliases) == 300
     assert [node.name for node in lineage.trace("day=0299").nodes] == ["table", "b", "r"]
+
+
+def as_of(lineage, entity, day):
+    root = lineage.trace(entity, as_of=f"2026-01-{day:02}T23:00:00Z").root
+    return [root.name, *(alias.removeprefix("dataset:db:") for alias in root.aliases)]
+
+
+PAST = (
+    symlinked("path", "old", day=2),
+    renamed("a", "b", 3),
+    symlinked("path", "new", day=4),
+    renamed("b", "a", 6),
+    symlinked("path", "new", day=8),
+    symlinked("path", day=9),
+)
+
+
+@pytest.mark.parametrize("order", [PAST, PAST[::-1], PAST[3:] + PAST[:3]])
+def test_names_at_a_moment_are_those_that_the_events_until_then_gave(lineage, order):
+    for event in (dataset_event("path"), dataset_event("a"), dataset_event("b"), *order):
+        lineage.ingest([event])
+    expected = {1: ["path"], 2: ["old", "path"], 5: ["new", "path"], 8: ["new", "path"]}
+    assert {day: as_of(lineage, "path", day) for day in expected} == expected
+    assert as_of(lineage, "path", 9) == names_of(lineage, "path") == ["path"]
+    renames = {1: ["a"], 3: ["b", "a"], 5: ["b", "a"], 6: ["a", "b"]}
+    assert {day: as_of(lineage, "a", day) for day in renames} == renames
+
+
+def test_the_names_at_a_moment_follow_events_that_arrive_later(lineage):
+    lineage.ingest([symlinked("path", "table", day=5)])
+    assert as_of(lineage, "path", 3) == as_of(lineage, "path", 3) == ["path"]
+    lineage.ingest([symlinked("path", "early", day=2)])
+    assert as_of(lineage, "path", 3) == ["early", "path"]
+    assert as_of(lineage, "path", 1) == ["path"]
+
+
+def test_a_statement_about_names_holds_from_its_time_on(lineage):
+    lineage.ingest([symlinked("path", "table", day=2), symlinked("copy", "table", day=7)])
+    assert as_of(lineage, "table", 1) == ["table"]
+    assert as_of(lineage, "table", 5) == ["table", "path"]
+    assert as_of(lineage, "table", 7) == ["table", "copy", "path"]

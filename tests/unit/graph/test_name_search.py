@@ -104,7 +104,7 @@ def test_a_search_sees_new_names_and_those_of_a_rebuilt_catalog(lineage: Lineage
     assert lineage.entities.search("orders").total == 3
 
 
-def test_a_page_says_where_the_next_one_starts(lineage: Lineage) -> None:
+def test_a_page_has_the_cursor_of_the_next_page(lineage: Lineage) -> None:
     lineage.ingest([run_event("j", [f"t{n}" for n in range(5)], ["u"])])
     first = lineage.entities.search("t", limit=3)
     assert (first.total, first.total_is_exact, first.complete) == (5, True, False)

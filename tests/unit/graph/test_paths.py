@@ -108,7 +108,7 @@ def test_a_route_goes_by_name_through_select_star(lineage):
     assert columns(lineage.trace.paths("a.y", "c.z")) == []
 
 
-def test_routes_between_columns_own_up_to_jobs_whose_columns_are_unknown(lineage):
+def test_routes_between_columns_report_jobs_without_column_lineage(lineage):
     told = dataset("b", columnLineage=column_lineage(x=[copied("a.x")]))
     lineage.ingest([run_event("j", ["a"], [told, dataset("c", schema=schema("x"))])])
     found = lineage.trace.paths("a.x", "c.x")
@@ -116,7 +116,7 @@ def test_routes_between_columns_own_up_to_jobs_whose_columns_are_unknown(lineage
     assert [spot.kind for spot in found.blind_spots] == ["no_column_lineage"]
 
 
-def test_a_route_passes_through_a_table_under_the_name_that_speaks(lineage):
+def test_a_route_shows_a_table_under_its_canonical_name(lineage):
     lineage.ingest([run_event("w", ["a"], [dataset("path", symlinks=symlinks("table"))])])
     lineage.ingest([run_event("r", ["table"], ["b"])])
     assert routes(lineage.trace.paths("a", "b")) == [["a", "w", "table", "r", "b"]]

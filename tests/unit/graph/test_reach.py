@@ -42,6 +42,6 @@ def test_a_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fol
 
 @pytest.mark.parametrize("smallest_fold", [0, 4096])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_so_does_one_that_gets_wide_on_its_way(tmp_path, seed, smallest_fold):
+def test_a_graph_that_gets_wide_edges_later_traces_as_the_reference(tmp_path, seed, smallest_fold):
     questions = [(None, MOMENTS[0]), (2, MOMENTS[0]), (None, MOMENTS[1])]
     assert_traces_agree(wide_story(seed), tmp_path, smallest_fold, questions, every=29)

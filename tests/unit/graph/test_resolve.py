@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.test_growing_inputs import cpu_limit
 from tests.unit.graph.events import (
     column_lineage,
     copied,
@@ -29,7 +30,7 @@ def meant(lineage, text):
 @pytest.mark.parametrize(
     "text", ["daily", "dag:daily", "job:daily", "Job:etl:daily", "etl:daily", " daily "]
 )
-def test_a_job_goes_by_its_name_with_or_without_what_it_is(lineage, text):
+def test_a_job_is_found_by_its_name_with_or_without_its_kind(lineage, text):
     lineage.ingest([run_event("daily", ["raw"])])
     assert meant(lineage, text) == "job:etl:daily"
 
@@ -203,7 +204,7 @@ def test_an_unknown_name_offers_near_ones(lineage, text, near):
 @pytest.mark.parametrize(
     "text", ["", "   ", ":", "dataset:", "column:::", "orders.", ".amount", "*", "orders.*", "💥"]
 )
-def test_nonsense_is_unknown_and_nothing_worse(lineage, text):
+def test_invalid_names_are_not_found(lineage, text):
     lineage.ingest([dataset_event("orders", schema=schema("amount"))])
     with pytest.raises(EntityNotFoundError):
         meant(lineage, text)
@@ -236,3 +237,23 @@ def test_a_url_is_found_in_every_spelling(lineage, text):
 def test_a_path_with_a_slash_at_the_end_is_registered_and_found(lineage, path):
     lineage.flows.register([Flow(source_id=path, target_id="table:report")])
     assert [node.name for node in lineage.trace(path).nodes][-1] == "report"
+
+
+@pytest.mark.parametrize("part", ["a:", "a.", "a/", "a://", '"', "a_b "])
+@pytest.mark.parametrize("length", [999, 60_000, 4_000_000])
+def test_an_unknown_name_of_any_length_is_rejected_in_little_time(lineage, part, length):
+    lineage.ingest([dataset_event("db.public.orders", HOST)])
+    text = (part * length)[:length]
+    with (
+        cpu_limit(f"a name of {length} characters", seconds=3),
+        pytest.raises(EntityNotFoundError) as error,
+    ):
+        meant(lineage, text)
+    assert len(str(error.value)) < 5_000
+
+
+def test_a_name_with_many_dots_has_a_column(lineage):
+    deep = ".".join(["db", *["part"] * 80, "orders"])
+    lineage.ingest([dataset_event(deep, HOST, schema=schema("id", "total"))])
+    assert meant(lineage, f"{deep}.total") == f"column:{HOST}:{deep}:total"
+    assert meant(lineage, f"column:{HOST}:{deep}:total") == f"column:{HOST}:{deep}:total"

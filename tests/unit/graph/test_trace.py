@@ -88,7 +88,7 @@ def test_an_answer_that_is_cut_keeps_the_nearest(lineage):
 # What a job says of its inputs
 
 
-def test_a_job_that_spells_out_its_lineage_feeds_only_what_it_says(lineage):
+def test_a_job_with_explicit_lineage_feeds_only_the_stated_outputs(lineage):
     spelled_out = lineage_of(feeds("x", "a"), feeds("y", "b"))
     lineage.ingest([run_event("j", ["a", "b"], ["x", "y", "z"], lineage=spelled_out)])
     assert sorted(depths(lineage.trace("a"))) == ["a", "j", "x", "z"]
@@ -98,7 +98,7 @@ def test_a_job_that_spells_out_its_lineage_feeds_only_what_it_says(lineage):
     assert [(edge.target, edge.job) for edge in derives] == [("dataset:db:x", "job:etl:j")]
 
 
-def test_it_does_so_under_every_name_of_what_it_writes(lineage):
+def test_explicit_lineage_applies_to_every_name_of_an_output(lineage):
     written = dataset("path", symlinks=symlinks("x"))
     spelled_out = lineage_of(feeds("x", "a"))
     lineage.ingest([run_event("j", ["a", "b"], [written], lineage=spelled_out)])
@@ -106,14 +106,14 @@ def test_it_does_so_under_every_name_of_what_it_writes(lineage):
     assert sorted(depths(lineage.trace("b"))) == ["b", "j"]
 
 
-def test_before_it_said_so_all_its_inputs_fed_all_its_outputs(lineage):
+def test_before_explicit_lineage_all_inputs_fed_all_outputs(lineage):
     lineage.ingest([run_event("j", ["a", "b"], ["x", "y"], day=1)])
     lineage.ingest([run_event("j", ["a"], ["x"], day=5, lineage=lineage_of(feeds("x", "a")))])
     assert sorted(depths(lineage.trace("b"))) == ["b", "j", "y"]
     assert sorted(depths(lineage.trace("b", as_of=moment(4)))) == ["b", "j", "x", "y"]
 
 
-def test_a_job_that_says_it_has_no_inputs_is_no_blind_spot(lineage):
+def test_a_job_with_an_empty_list_of_inputs_is_no_blind_spot(lineage):
     lineage.ingest([run_event("generate", [], ["x"], lineage=lineage_of(feeds("x")))])
     assert lineage.trace("x", "upstream").complete
 
@@ -217,7 +217,7 @@ def test_so_is_a_dataset_that_names_only_the_datasets_it_is_derived_from(lineage
         assert spots(answer) == [("no_column_lineage", "dataset:db:x")]
 
 
-def test_so_is_a_column_lineage_facet_that_says_nothing(lineage):
+def test_an_empty_column_lineage_facet_is_a_blind_spot(lineage):
     lineage.ingest(
         [
             run_event("j", ["a"], [dataset("x", columnLineage=column_lineage())]),
@@ -238,7 +238,7 @@ def test_a_job_that_feeds_a_dataset_from_elsewhere_is_no_blind_spot(lineage):
     assert lineage.trace("a.id").complete
 
 
-def test_column_lineage_told_under_another_name_is_known(lineage):
+def test_column_lineage_stated_under_another_name_is_known(lineage):
     reported = dataset(
         "path", symlinks=symlinks("x"), columnLineage=column_lineage(id=[copied("a.id")])
     )
@@ -246,14 +246,14 @@ def test_column_lineage_told_under_another_name_is_known(lineage):
     assert lineage.trace("x.id", "upstream").complete
 
 
-def test_column_lineage_a_dataset_tells_of_itself_is_known_of_its_writers_too(lineage):
+def test_column_lineage_stated_by_a_dataset_applies_to_its_writers(lineage):
     lineage.ingest([run_event("j", ["a"], [dataset("x", schema=schema("id"))])])
     assert len(unknown_columns(lineage.trace("x.id", "upstream"))) == 1
     lineage.ingest([dataset_event("x", columnLineage=column_lineage(id=[copied("a.id")]))])
     assert lineage.trace("x.id", "upstream").complete
 
 
-def test_column_lineage_told_later_was_unknown_before(lineage):
+def test_column_lineage_stated_later_is_unknown_at_earlier_moments(lineage):
     reported = dataset("x", columnLineage=column_lineage(id=[copied("a.id")]))
     lineage.ingest([run_event("j", ["a"], ["x"], day=1), run_event("j", ["a"], [reported], day=5)])
     assert lineage.trace("a.id").complete
@@ -272,7 +272,7 @@ def test_many_blind_spots_of_a_kind_are_summed_up(lineage):
 # Evidence
 
 
-def test_several_runs_that_say_the_same_of_two_columns_make_one_edge(lineage):
+def test_equal_column_lineage_of_several_runs_is_one_edge(lineage):
     def reported(day, *more):
         facet = column_lineage(id=[copied("a.id")], **{field: [copied("a.id")] for field in more})
         return run_event("j", [], [dataset("x", columnLineage=facet)], day=day, run=f"run-{day}")
@@ -284,7 +284,7 @@ def test_several_runs_that_say_the_same_of_two_columns_make_one_edge(lineage):
     ]
 
 
-def test_what_the_last_run_said_of_two_columns_describes_their_edge(lineage):
+def test_an_edge_has_the_description_of_the_last_run(lineage):
     def reported(day, description, masking):
         how = {"type": "DIRECT", "subtype": "TRANSFORMATION", "description": description}
         source = copied("a.id") | {"transformations": [{**how, "masking": masking}]}

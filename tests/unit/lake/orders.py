@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from tests.openlineage import Json, dataset, encode, parsed, run_event, schema, source
 from tests.unit.lake.dumps import dump
 from tests.unit.openlineage.test_order_free import catalog
 
+from downriver.openlineage.facets.label_statement import render_tag_facets
 from downriver.store import open_store
 
 if TYPE_CHECKING:
@@ -64,6 +66,11 @@ SECOND = [
     run_event("sum", "3", "COMPLETE", "2026-03-01T00:00:00Z", inputs=[WIDER]),
     run_event("report", "1", "COMPLETE", "2026-03-01T01:00:00Z", inputs=[dataset("totals")]),
 ]
+
+
+def stated_tag(tag: str, field: str = "", *, present: bool = True) -> Json:
+    facets = render_tag_facets(tag, field, present=present)
+    return {name: msgspec.json.decode(body) for name, body in facets.items()}
 
 
 def make(place: Path, spark: Any, **options: Any) -> Lake:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from tests.openlineage import encode, parsed
-from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
+from tests.openlineage import dataset, dataset_event, encode, parsed, run_event, schema
+from tests.unit.lake.orders import (
+    FIRST,
+    ORDERS,
+    SECOND,
+    facts_of,
+    lines,
+    make,
+    rows,
+    server_catalog,
+    stated_tag,
+)
 from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.errors import LakeNotFoundError
@@ -144,6 +154,36 @@ def test_gold_reports_certified_paths_and_the_reach_of_personal_data(built):
     ]
     query = "SELECT name, tagged, upstream_pii FROM gold_pii_datasets ORDER BY 1"
     assert rows(built, query) == [("orders", True, 0), ("totals", False, 1)]
+
+
+def test_statements_of_people_replace_the_labels_of_producers(spark, tmp_path):
+    sent = {
+        "ownership": {"owners": [{"name": "tool"}]},
+        "documentation": {"description": "By a tool."},
+        "tags": {"tags": [{"key": "domain", "value": "raw"}, {"key": "certified", "value": ""}]},
+    }
+    stated = {
+        "downriver_stated_ownership": {"owners": [{"name": "ann"}]},
+        **stated_tag("domain:sales"),
+        **stated_tag("certified", present=False),
+        **stated_tag("pii", "id"),
+    }
+    events = [
+        dataset_event("orders", stated, "2026-01-01T00:00:00Z"),
+        *(dataset_event(name, sent, "2026-01-02T00:00:00Z") for name in ("orders", "totals")),
+        run_event("sum", "1", "COMPLETE", "2026-01-02T00:00:00Z", inputs=[ORDERS | {"facets": {
+            "schema": schema(id="int")}}], outputs=[dataset("totals")]),
+    ]  # fmt: skip
+    (tmp_path / "events.jsonl").write_bytes(lines(*events))
+    lake = make(tmp_path / "lake", spark)
+    lake.ingest([str(tmp_path / "events.jsonl")])
+    lake.build()
+    assert rows(lake, "SELECT name, owners, description FROM silver_datasets ORDER BY 1") == [
+        ("orders", ["ann"], "By a tool."),
+        ("totals", ["tool"], "By a tool."),
+    ]
+    assert rows(lake, "SELECT name FROM gold_certified_paths") == [("totals",)]
+    assert rows(lake, "SELECT name, field, tagged FROM gold_pii_reach") == [("orders", "id", True)]
 
 
 def test_gold_has_daily_kpis(built):

@@ -129,6 +129,21 @@ class TestAccumulation:
             facts = folded(with_inputs, run_event(at="2026-01-02T00:00:00Z") | later)
             assert edges(facts) == {EdgeSeen(EdgeKind.READS, table("a"), LOAD)}
 
+    def test_a_facet_that_is_null_is_absent(self):
+        """Marquez's API lists the events that it stored with a null for each facet they lack."""
+        event = run_event(inputs=[dataset("raw")], outputs=[dataset("orders")])
+        null = {"schema": None, "symlinks": None, "columnLineage": None, "lineage": None}
+        event["outputs"][0] |= {"facets": null, "outputFacets": {"outputStatistics": None}}
+        event["inputs"][0]["inputFacets"] = {"dataQualityMetrics": None}
+        event["run"]["facets"] = {"parent": None}
+        event["job"]["facets"] = {"lineage": None, "jobDependencies": None}
+        plain = run_event(inputs=[dataset("raw")], outputs=[dataset("orders")])
+        assert not any(isinstance(seen, FacetSeen) for seen in folded(event).sightings)
+        assert folded(event).sightings.keys() == folded(plain).sightings.keys()
+        declared = dataset_event("orders")
+        declared["dataset"]["facets"] = {"schema": None}
+        assert not any(isinstance(seen, FacetSeen) for seen in folded(declared).sightings)
+
     def test_edges_of_different_runs_unite_each_with_its_first_and_last_sight(self):
         facts = folded(
             run_event(run="1", at="2026-01-01T00:00:00Z", inputs=[dataset("a")]),
@@ -160,12 +175,12 @@ class TestRunState:
 
     @pytest.mark.parametrize("end", ["COMPLETE", "ABORT", "FAIL"])
     @pytest.mark.parametrize("early", ["START", "RUNNING", "OTHER", None])
-    def test_nothing_that_is_no_end_supersedes_an_end(self, end, early):
+    def test_only_an_end_state_supersedes_an_end_state(self, end, early):
         for at in ("2025-01-01T00:00:00Z", "2027-01-01T00:00:00Z"):
             fact = self.state_of(run_event(state=end), run_event(state=early, at=at))
             assert fact.state is RunState[end]
 
-    def test_of_two_ends_the_later_counts(self):
+    def test_the_later_of_two_end_states_counts(self):
         early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
         assert (
             self.state_of(run_event(state="FAIL", at=early), run_event(state="COMPLETE", at=late))
@@ -174,7 +189,7 @@ class TestRunState:
             self.state_of(run_event(state="COMPLETE", at=early), run_event(state="FAIL", at=late))
         ).state is RunState.FAIL
 
-    def test_of_two_ends_at_one_moment_the_worse_counts(self):
+    def test_the_worse_of_two_simultaneous_end_states_counts(self):
         fact = self.state_of(run_event(state="FAIL"), run_event(state="COMPLETE"))
         assert fact.state is RunState.FAIL
 
@@ -238,7 +253,7 @@ class TestSchema:
         facet = {"fields": [{"name": "a"}, odd, {"name": "b", "type": ["x"], "fields": "none"}]}
         assert [column.path for column in self.columns(facet)] == ["a", "b"]
 
-    def test_a_schema_nested_too_deeply_to_mend_costs_only_itself(self):
+    def test_a_schema_nested_too_deeply_to_repair_affects_no_other_facet(self):
         raw = b'{"fields":[{"name":"a","type":5,"fields":' + b"[" * 900 + b"]" * 900 + b"}]}"
         assert schema_columns(raw) in ([], [SchemaColumn("a", "", "")])
 
@@ -312,7 +327,7 @@ class TestColumnLineage:
             derives("out.x", "a.p", direct=False, subtype="FILTER")
         }
 
-    def test_what_bears_on_the_dataset_as_a_whole(self):
+    def test_wide_fields_are_edges_to_the_whole_dataset(self):
         join = {"type": "INDIRECT", "subtype": "JOIN"}
         facts = self.folded(column_lineage({}, wide=[source("a", "k", join), source("b", "k")]))
         assert derivations(facts) == {
@@ -430,14 +445,14 @@ class TestLineageFacetOfAJob:
         }
         assert {e.source for e in edges(facts, EdgeKind.DERIVES)} == {table("a"), table("b")}
 
-    def test_an_empty_list_of_inputs_says_there_are_none(self):
+    def test_an_empty_list_of_inputs_means_no_inputs(self):
         facts = self.folded(self.target("x", inputs=[]))
         assert edges(facts) == {
             EdgeSeen(EdgeKind.WRITES, LOAD, table("x")),
             EdgeSeen(EdgeKind.EXPLICIT, LOAD, table("x")),
         }
 
-    def test_no_list_of_inputs_says_nothing_of_them(self):
+    def test_a_missing_list_of_inputs_states_nothing(self):
         assert edges(self.folded(self.target("x"), self.target("y", fields={}))) == {
             EdgeSeen(EdgeKind.WRITES, LOAD, table("x")),
             EdgeSeen(EdgeKind.WRITES, LOAD, table("y")),
@@ -476,7 +491,7 @@ class TestLineageFacetOfAJob:
             EdgeSeen(EdgeKind.WRITES, JobId(JOBS, "other"), table("x")),
         }
 
-    def test_a_job_entry_of_a_datasets_name_says_nothing_of_the_dataset(self):
+    def test_a_job_entry_with_a_dataset_name_states_nothing_about_the_dataset(self):
         job_entry = {
             **self.target("x", fields={"p": {"inputs": [self.origin("a", "q")]}}),
             "type": "JOB",
@@ -541,7 +556,7 @@ class TestLineageFacetOfADataset:
         assert derivations(facts) == {derives("x.p", "a.q")}
         assert table("wrong") not in nodes(facts)
 
-    def test_an_empty_list_of_inputs_says_there_are_none(self):
+    def test_an_empty_list_of_inputs_means_no_inputs(self):
         facts = folded(run_event(outputs=[dataset("x", {"lineage": {"inputs": []}})]))
         assert EdgeSeen(EdgeKind.EXPLICIT, LOAD, table("x")) in edges(facts)
         assert edges(facts, EdgeKind.DERIVES) == set()
@@ -711,7 +726,7 @@ class TestFacets:
         assert {s.name for s in seen} == {"ownership"}
 
     @pytest.mark.parametrize("name", ["columnLineage", "lineage", "symlinks"])
-    def test_a_deleted_lineage_facet_tells_of_no_lineage(self, name):
+    def test_a_deleted_lineage_facet_states_no_lineage(self, name):
         facts = folded(run_event(outputs=[dataset("x", {name: {"_deleted": True}})]))
         assert derivations(facts) == set()
         assert edges(facts, EdgeKind.DERIVES, EdgeKind.EXPLICIT) == set()

@@ -91,7 +91,7 @@ def render_facet(facet: FacetSeen) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_event_tells_what_we_wrote_down(case: Path):
+def test_an_event_folds_to_the_golden_facts(case: Path):
     facts = fold(parse_event((case / "event.json").read_bytes()))
     rendered = render_facts(facts)
     expected = case / "facts.json"

@@ -46,7 +46,7 @@ def test_counts_equal_a_walk_over_all_events(tmp_path_factory, story):
     with closing(Lineage(store)) as lineage:
         lineage.ingest(events)
         for name in sorted(reference.facts.nodes):
-            for as_of in MOMENTS[:2]:
+            for as_of in filter(reference.has_present_names, MOMENTS[:2]):
                 found = lineage.graph(str(name), as_of=_iso(as_of))
                 _assert_counts(found, reference, name, as_of)
 
@@ -76,7 +76,7 @@ def test_column_edges_between_all_datasets_are_those_of_all_events(tmp_path_fact
     with closing(Lineage(store)) as lineage:
         lineage.ingest(events)
         datasets = [str(n) for n in sorted(reference.facts.nodes) if n.kind == "dataset"]
-        for as_of in MOMENTS[:2]:
+        for as_of in filter(reference.has_present_names, MOMENTS[:2]):
             found = lineage.column_edges.among(datasets, as_of=_iso(as_of))
             assert {_column_edge(edge) for edge in found.edges} == {
                 (

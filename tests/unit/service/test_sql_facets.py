@@ -85,7 +85,7 @@ def test_the_namespace_is_that_of_the_connection(client, lineage):
     assert {source for source, _ in edges(lineage)} >= {"dataset:sqlite:///shop.db:orders"}
 
 
-def test_a_table_that_the_catalog_knows_is_that_table(client, lineage):
+def test_a_table_in_the_catalog_resolves_to_that_table(client, lineage):
     known = run_event("fill", outputs=[dataset("orders")])
     client.post("/api/v1/lineage", json=known)
     client.post("/api/v1/lineage", json=task())

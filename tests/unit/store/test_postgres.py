@@ -91,13 +91,13 @@ class TestUrl:
             "postgresql://[s3cret",
         ],
     )
-    def test_a_server_out_of_reach_is_told_plainly_without_the_password(self, url):
+    def test_an_unreachable_server_is_reported_without_the_password(self, url):
         with pytest.raises(DownriverError) as refused:
             open_store(url)
         assert isinstance(refused.value, StoreError | InvalidRequestError)
         assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
-    def test_a_refused_connection_says_which_server(self):
+    def test_a_refused_connection_names_the_server(self):
         with pytest.raises(StoreError, match=r"me@127.0.0.1:1/db: .*refused"):
             open_store("postgresql://me:s3cret@127.0.0.1:1/db")
 
@@ -106,7 +106,7 @@ class TestUrl:
         with pytest.raises(StoreError, match='"nowhere" does not exist'):
             open_store(url)
 
-    def test_a_wrong_password_is_told_and_not_shown(self, postgres_url):
+    def test_a_wrong_password_is_reported_and_not_shown(self, postgres_url):
         with psycopg.connect(postgres_url, autocommit=True) as admin:
             admin.execute("CREATE ROLE nologin_role PASSWORD 's3cret'")
         parts = urlsplit(postgres_url)
@@ -198,7 +198,7 @@ class TestServer:
         with store._transaction("SELECT 1"), closing(open_store(postgres_database)) as other:
             assert other.state() == StoreState(1, 0)
 
-    def test_too_many_connections_is_a_matter_of_trying_again(self, admin, postgres_database):
+    def test_too_many_connections_is_a_transient_error(self, admin, postgres_database):
         admin.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 0")
         parts = urlsplit(postgres_database)
         url = parts._replace(netloc=f"few@{parts.netloc.partition('@')[2]}").geturl()
@@ -215,7 +215,7 @@ class TestServer:
             errors.TooManyConnections,
         ],
     )
-    def test_contention_is_a_matter_of_trying_again(self, store, failure):
+    def test_contention_is_a_transient_error(self, store, failure):
         with pytest.raises(StoreBusyError), store._transaction("SELECT 1"):
             raise failure
 
@@ -227,7 +227,7 @@ class TestServer:
             raise errors.DiskFull("disk full")
         assert not refused.value.retriable
 
-    def test_a_failure_on_the_server_is_told_as_it_happened(self, admin, store):
+    def test_a_failure_on_the_server_raises_the_same_error_in_the_client(self, admin, store):
         # Statements go out in a pipeline: the first failure, not its echo in the next one.
         admin.execute("ALTER TABLE edges ADD CHECK (kind <> 1)")
         with pytest.raises(StoreError, match='violates check constraint "edges_kind_check"'):
@@ -288,7 +288,7 @@ class TestConnections:
             assert reader.counts().datasets == 4
             assert reader.state() == StoreState(1, 8)
 
-    def test_a_connection_that_dies_while_reading_is_told(self, admin, store):
+    def test_a_lost_connection_while_reading_is_reported(self, admin, store):
         store.append(some_events(5))
 
         def read_on() -> None:
@@ -350,7 +350,7 @@ class TestListening:
         assert {store.state() for _ in range(100)} == {StoreState(1, 3)}
         admin.execute("ALTER TABLE hidden RENAME TO meta")
 
-    def test_another_store_is_heard_of_soon(self, postgres_database, store):
+    def test_events_of_another_store_are_seen_soon(self, postgres_database, store):
         self.listening(store)
         with closing(open_store(postgres_database)) as other:
             for number in range(1, 20):
@@ -361,7 +361,7 @@ class TestListening:
             other.rebuild(lambda done, total: None)
             assert eventually(lambda: store.state() == StoreState(2, 19))
 
-    def test_when_it_hears_nothing_more_it_asks_and_then_listens_again(
+    def test_without_notifications_the_store_polls_and_then_listens_again(
         self, admin, postgres_database, store
     ):
         self.listening(store)
@@ -374,7 +374,7 @@ class TestListening:
             other.append(some_events(5))
             assert eventually(lambda: store.state() == StoreState(1, 5))
 
-    def test_what_is_read_late_does_not_take_the_place_of_what_came_after(self, store):
+    def test_an_older_state_read_late_does_not_replace_a_newer_one(self, store):
         self.listening(store)
         for late in (StoreState(2, 5), StoreState(2, 4), StoreState(1, 9)):
             store._listener.note(late)

@@ -1,7 +1,7 @@
 """Signed checkpoints of the log's hash chain, and the places where they are kept.
 
-A checkpoint that is kept outside the store proves later that the log was not cut or rewritten: the
-entry that it names must still have the same chain value.
+A checkpoint outside the store later proves that the log was not cut or rewritten: its entry must
+still have the same chain value.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def sign_checkpoint(entries: int, chain: bytes, at: str, key: SigningKey) -> Che
 
 
 def check_checkpoints(checkpoints: Iterable[Checkpoint], key: str | None) -> dict[int, bytes]:
-    """Return the chain value of each entry that checkpoints name, or raise at an invalid one.
+    """Return the chain value of each entry in checkpoints, or raise if a checkpoint is invalid.
 
     Without `key`, all checkpoints must be signed by the key of the first one.
     """
@@ -107,15 +107,15 @@ def _is_valid(checkpoint: Checkpoint, key: bytes) -> bool:
 
 def parse_checkpoints(content: bytes, place: str) -> list[Checkpoint]:
     """Return the checkpoints of a file: one JSON object a line."""
-    found = []
+    checkpoints = []
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            found.append(msgspec.json.decode(line, type=Checkpoint))
+            checkpoints.append(msgspec.json.decode(line, type=Checkpoint))
         except msgspec.DecodeError as exc:
             raise InvalidRequestError(place, f"line {number} is not a checkpoint: {exc}") from exc
-    return found
+    return checkpoints
 
 
 def read_checkpoints(place: str) -> list[Checkpoint]:
@@ -163,7 +163,7 @@ def keep_checkpoint(checkpoint: Checkpoint, place: str) -> None:
 
 
 def _git_file(place: str) -> tuple[Path, str]:
-    """Return the folder and the file name that `git:PATH` means."""
+    """Return the folder and the file name in `git:PATH`."""
     path = Path(place.removeprefix(_GIT)).expanduser()
     return (path, GIT_FILE) if path.is_dir() else (path.parent, path.name)
 

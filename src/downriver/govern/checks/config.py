@@ -70,7 +70,7 @@ def read_checks_file(path: Path | None) -> CheckConfig:
     content = read_yaml(path, "--config")
     if content is not None and not isinstance(content, dict):
         raise InvalidRequestError(str(path), "must be a mapping with a section `checks`")
-    return _located(parse_checks((content or {}).get("checks"), f"{path}: checks"), path)
+    return _with_file(parse_checks((content or {}).get("checks"), f"{path}: checks"), path)
 
 
 def read_expectations(path: Path) -> CheckConfig:
@@ -78,10 +78,10 @@ def read_expectations(path: Path) -> CheckConfig:
     content = read_yaml(path, "--expect")
     if not isinstance(content, dict) or not content or not set(content) <= {"expect", "never"}:
         raise InvalidRequestError("--expect", f"{path} must have the keys `expect` or `never`")
-    return _located(parse_checks(content, str(path)), path)
+    return _with_file(parse_checks(content, str(path)), path)
 
 
-def _located(config: CheckConfig, path: Path) -> CheckConfig:
+def _with_file(config: CheckConfig, path: Path) -> CheckConfig:
     """Return the edges with the file that states them."""
     expect, never = (
         [msgspec.structs.replace(edge, file=str(path)) for edge in edges]

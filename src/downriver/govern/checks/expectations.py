@@ -38,8 +38,8 @@ def check_expected_edge(
 ) -> EdgeOutcome:
     """Follow the lineage from one entity, and return whether the expectation holds.
 
-    A name that does not exist fails either way. An edge that must not exist is only known to be
-    missing if the lineage is complete.
+    An unknown name fails every expectation. Only complete lineage proves that an edge does not
+    exist.
     """
     try:
         source, target = resolve(edge.source), resolve(edge.target)
@@ -48,24 +48,23 @@ def check_expected_edge(
     names = view.graph.nodes.identities.display_names([source.node, target.node], view.reader)
     begin, end = str(_id(source, names[source.node].id)), str(_id(target, names[target.node].id))
     question = Question(Direction.DOWNSTREAM, 1 if edge.direct else None, limit=_WALKED)
-    found = trace(view.graph, view.reader, source, question)
-    exists = _reaches(found, end, target)
+    answer = trace(view.graph, view.reader, source, question)
+    exists = _contains(answer, end, target)
     words = "edge" if edge.direct else "path"
     if must_exist:
         failure = None if exists else f"no {words} from {begin} to {end}"
-        return EdgeOutcome(end, [begin], failure, [] if exists else found.blind_spots)
+        return EdgeOutcome(end, [begin], failure, [] if exists else answer.blind_spots)
     if exists:
         return EdgeOutcome(end, [begin], f"a {words} from {begin} to {end} exists", [])
-    spots = _between(found, view, target)
+    spots = _hiding_spots(answer, view, target)
     failure = f"lineage of {begin} is incomplete: a {words} to {end} may exist" if spots else None
     return EdgeOutcome(end, [begin], failure, spots)
 
 
-def _between(found: Trace, view: CatalogSnapshot, target: Entity) -> list[BlindSpot]:
-    """Return the blind spots that may hide a path to an entity, those of its upstream included.
+def _hiding_spots(answer: Trace, view: CatalogSnapshot, target: Entity) -> list[BlindSpot]:
+    """Return the blind spots of an entity and its upstream, which may hide a path to it.
 
-    A job or dataset that is not upstream of the entity cannot. A depth limit is what `direct`
-    asks for, and no blind spot.
+    A depth limit is no blind spot here, because `direct` sets it.
     """
     whole = target.id.dataset if isinstance(target.id, ColumnId) else target.id
     question = Question(Direction.UPSTREAM, limit=_WALKED)
@@ -73,7 +72,7 @@ def _between(found: Trace, view: CatalogSnapshot, target: Entity) -> list[BlindS
     nodes = {node.id for node in upstream.nodes}
     hiding = [
         spot
-        for spot in found.blind_spots
+        for spot in answer.blind_spots
         if spot.kind != "depth_limit"
         and (spot.entity in nodes or not spot.entity.startswith(("job:", "dataset:")))
     ]
@@ -86,14 +85,17 @@ def _id(entity: Entity, node_id: object) -> object:
     return node_id
 
 
-def _reaches(found: Trace, end: str, target: Entity) -> bool:
-    """Return whether a trace contains an entity; of columns, whether it has one of a dataset."""
-    if any(node.id == end and node.id != found.root.id for node in found.nodes):
+def _contains(answer: Trace, end: str, target: Entity) -> bool:
+    """Return whether a trace contains an entity.
+
+    A trace of columns contains the datasets of its columns.
+    """
+    if any(node.id == end and node.id != answer.root.id for node in answer.nodes):
         return True
     if isinstance(target.id, ColumnId):
         return False
     return any(
         node.field is not None and str(DatasetId(node.namespace, node.name)) == end
-        for node in found.nodes
-        if node.id != found.root.id
+        for node in answer.nodes
+        if node.id != answer.root.id
     )

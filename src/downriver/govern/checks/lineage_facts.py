@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from downriver import settings
 from downriver.govern.contracts.observations import (
     DatasetObservations,
     find_contracts,
     observe_schemas,
 )
+from downriver.govern.tags import (
+    find_tagged,
+    propagating_tags,
+    spread_over,
+    trace_downstream,
+)
 from downriver.graph.answers.readers import find_checks, find_loaders
 from downriver.graph.index.column_graph import STAR
 from downriver.graph.index.edges import FOREVER
+from downriver.graph.names.resolution import find_entity
 from downriver.model.facts import EdgeKind
 from downriver.model.governance import CERTIFIED_TAGS
-from downriver.model.ids import short_name
+from downriver.model.ids import EVERY_FIELD, ColumnId, short_name
 from downriver.openlineage.facets.custom import CODE, parse_code
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 
@@ -42,8 +50,17 @@ class ColumnSource(NamedTuple):
     rank: int
 
 
+class ReachedTag(NamedTuple):
+    """A propagating tag reaches a column from a column of another dataset."""
+
+    dataset: int
+    field: str
+    tag: str
+    origin: int
+
+
 class LineageFacts:
-    """The whole graph at the level of datasets and jobs. A dataset with several names is one."""
+    """The whole graph at the level of datasets and jobs. The names of one dataset are one node."""
 
     def __init__(self, graph: GraphSnapshot, reader: CatalogReader) -> None:
         self.graph = graph
@@ -62,7 +79,7 @@ class LineageFacts:
         self.outputs: Links = defaultdict(set)  # job -> datasets
         self.sources: Links = defaultdict(set)  # dataset -> datasets it derives from
         self._explicit: set[int] = set()  # jobs that state the sources of each output
-        self.joined: set[int] = set()  # what any edge leads to or from
+        self.joined: set[int] = set()  # both ends of all edges
         self._read_edges()
         self._names: dict[int, NodeId] = {}
 
@@ -122,7 +139,7 @@ class LineageFacts:
         }
 
     def upstream(self, dataset: int, stop: Iterable[int] = ()) -> set[int]:
-        """Return every dataset upstream, but nothing beyond those of `stop`."""
+        """Return every dataset upstream. The walk ends at the datasets in `stop`."""
         ends, seen, waiting = set(stop), {dataset}, [dataset]
         while waiting:
             for source in self.sources[waiting.pop()] - seen:
@@ -247,8 +264,29 @@ class LineageFacts:
         datasets = self._identities.canonicals(columns.dataset[targets]).tolist()
         return set(zip(jobs, datasets, strict=True))
 
+    @cached_property
+    def tags_reached(self) -> list[ReachedTag]:
+        """The columns that a propagating tag reaches without being set on them."""
+        found = []
+        for tag in sorted(propagating_tags(self.reader)):
+            tagged = find_tagged(self.graph, self.reader, tag)
+            traces = trace_downstream(
+                self.graph, self.reader, tagged.columns, settings.read_number(settings.STALE_DAYS)
+            )
+            for column, path in spread_over(traces).reached.items():
+                end, origin = (
+                    find_entity(each, self.reader, self._identities) for each in (column, path[0])
+                )
+                if end is None or origin is None or not isinstance(end.id, ColumnId):
+                    continue
+                dataset = self._identities.canonical(end.node)
+                if dataset not in tagged.datasets and end.id.field != EVERY_FIELD:
+                    start = self._identities.canonical(origin.node)
+                    found.append(ReachedTag(dataset, end.id.field, tag, start))
+        return sorted(found, key=lambda each: (self.name(each.dataset), each.field, each.tag))
+
     def possible_outputs(self, holding: set[int]) -> Links:
-        """Return the datasets that may have values of these, with the jobs that may write them.
+        """Return the datasets that may contain values of these, with the jobs that may write them.
 
         A job without column lineage may use every column of its inputs. Tests write nothing.
         """
@@ -268,7 +306,7 @@ class LineageFacts:
 
     @cached_property
     def code_columns(self) -> dict[int, set[str]]:
-        """The columns that code names, in lower case, by the job whose code it is."""
+        """The column names in the code of each job, in lower case."""
         found: dict[int, set[str]] = {}
         for job, body in self.reader.facets.named(CODE).items():
             code = parse_code({CODE: body})

@@ -30,7 +30,7 @@ def check_lineage(
     only: Collection[str] = (),
     skip: Collection[str] = (),
 ) -> LineageChecks:
-    """Return what violates the rules; `only` and `skip` select rules by name."""
+    """Return the violations of the rules. `only` and `skip` select rules by name."""
     facts = LineageFacts(view.graph, view.reader)
 
     def runs(name: str) -> bool:
@@ -80,27 +80,31 @@ def _checked(rule: str, meaning: str, severity: CheckSeverity, count: int) -> Ch
 
 
 def _violation(
-    rule: CheckRule, severity: CheckSeverity, found: RuleViolation, facts: LineageFacts
+    rule: CheckRule, severity: CheckSeverity, rule_violation: RuleViolation, facts: LineageFacts
 ) -> CheckViolation:
-    entity = facts.name(found.node)
-    if found.column:
-        display_names = facts.graph.nodes.identities.display_names([found.node], facts.reader)
-        dataset = display_names[found.node].id
+    entity = facts.name(rule_violation.node)
+    if rule_violation.column:
+        display_names = facts.graph.nodes.identities.display_names(
+            [rule_violation.node], facts.reader
+        )
+        dataset = display_names[rule_violation.node].id
         if isinstance(dataset, DatasetId):
-            entity = str(ColumnId(dataset, found.column))
+            entity = str(ColumnId(dataset, rule_violation.column))
     return CheckViolation(
         rule=rule.name,
         severity=severity,
         entity=entity,
-        message=f"{rule.meaning.rstrip('.')}: {found.detail}" if found.detail else rule.meaning,
-        related=facts.names(found.related),
-        owners=facts.owners(found.node),
+        message=f"{rule.meaning.rstrip('.')}: {rule_violation.detail}"
+        if rule_violation.detail
+        else rule.meaning,
+        related=facts.names(rule_violation.related),
+        owners=facts.owners(rule_violation.node),
     )
 
 
-def _is_ignored(config: CheckConfig, found: CheckViolation) -> bool:
-    patterns = [*config.ignore.get("*", ()), *config.ignore.get(found.rule, ())]
-    return any(fnmatchcase(found.entity, pattern) for pattern in patterns)
+def _is_ignored(config: CheckConfig, check_violation: CheckViolation) -> bool:
+    patterns = [*config.ignore.get("*", ()), *config.ignore.get(check_violation.rule, ())]
+    return any(fnmatchcase(check_violation.entity, pattern) for pattern in patterns)
 
 
 def _unmet(
@@ -155,13 +159,15 @@ def render_checks_sarif(checks: LineageChecks, version: str) -> dict[str, Any]:
     }
 
 
-def _result(found: CheckViolation) -> dict[str, Any]:
-    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": found.entity}]}
-    if found.path:
-        location["physicalLocation"] = {"artifactLocation": {"uri": found.path}}
+def _result(check_violation: CheckViolation) -> dict[str, Any]:
+    location: dict[str, Any] = {
+        "logicalLocations": [{"fullyQualifiedName": check_violation.entity}]
+    }
+    if check_violation.path:
+        location["physicalLocation"] = {"artifactLocation": {"uri": check_violation.path}}
     return {
-        "ruleId": found.rule,
-        "level": _LEVELS[found.severity],
-        "message": {"text": f"{found.entity}: {found.message}"},
+        "ruleId": check_violation.rule,
+        "level": _LEVELS[check_violation.severity],
+        "message": {"text": f"{check_violation.entity}: {check_violation.message}"},
         "locations": [location],
     }

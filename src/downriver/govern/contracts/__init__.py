@@ -1,4 +1,4 @@
-"""Data contracts: files that state them, and the observations that they are checked against."""
+"""Data contracts: their files, and their evaluation against observations."""
 
 from downriver.govern.contracts.contract_file import StatedContract, parse_contract, read_contracts
 from downriver.govern.contracts.evaluation import check_contract

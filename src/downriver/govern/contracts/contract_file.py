@@ -57,14 +57,14 @@ class _Contract(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def read_contracts(places: Sequence[Path]) -> list[StatedContract]:
     """Return the contracts of files, and of the YAML files in folders."""
-    found = [
+    stated_contracts = [
         StatedContract(contract, str(path))
         for place in places
         for path in _list_files(place)
         for contract in parse_contract(read_yaml(path, "FILE"), str(path), folder=path.parent)
     ]
-    _check_distinct(found)
-    return found
+    _check_distinct(stated_contracts)
+    return stated_contracts
 
 
 def _list_files(place: Path) -> Iterator[Path]:
@@ -77,9 +77,9 @@ def _list_files(place: Path) -> Iterator[Path]:
     yield from files
 
 
-def _check_distinct(found: Sequence[StatedContract]) -> None:
+def _check_distinct(stated_contracts: Sequence[StatedContract]) -> None:
     known: dict[str, str | None] = {}
-    for contract, path in found:
+    for contract, path in stated_contracts:
         if contract.dataset in known:
             places = f"{known[contract.dataset]} and {path}"
             raise InvalidRequestError("FILE", f"two contracts of {contract.dataset}: {places}")
@@ -89,7 +89,7 @@ def _check_distinct(found: Sequence[StatedContract]) -> None:
 def parse_contract(
     content: Any, place: str = "contract", *, folder: Path | None = None
 ) -> list[DataContract]:
-    """Return the contracts that a document states: one, or one for each object of the standard.
+    """Return the contracts in a document: one, or in the standard one for each object.
 
     `folder` is where the file of `schema` is; without one, a schema file is refused.
     """

@@ -1,7 +1,7 @@
-"""Checks the clauses of a contract against what was observed.
+"""Checks the clauses of a contract against observations.
 
-A clause is a function from a contract and observations to outcomes. What was never observed is
-unknown, and not passed.
+A clause is a function from a contract and observations to outcomes. A clause without an observation
+is unknown, and not passed.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def check_schema_change(
     mode = contract.compatibility
     if mode is None or not observed.schemas:
         return
-    found = []
+    incompatibilities = []
     if len(observed.schemas) > 1:
         now, before = observed.schemas
-        found = check_compatibility(SchemaComparison(before.columns, now.columns), mode)
+        incompatibilities = check_compatibility(SchemaComparison(before.columns, now.columns), mode)
     yield ClauseResult(
         clause="compatibility",
-        outcome="violated" if found else "passed",
-        message="; ".join(f"{each.column}: {each.message}" for each in found)
+        outcome="violated" if incompatibilities else "passed",
+        message="; ".join(f"{each.column}: {each.message}" for each in incompatibilities)
         or f"the last schema change is {mode.value} compatible",
         expected=mode.value,
         event=_event(observed.schemas[0].event),
@@ -175,7 +175,7 @@ def check_freshness(
 def list_not_checked(
     contract: DataContract, _observed: DatasetObservations
 ) -> Iterator[ClauseResult]:
-    """What the file states and no rule checks is unknown."""
+    """A statement in the file that no rule checks has the outcome unknown."""
     for statement in contract.not_checked:
         yield ClauseResult(
             clause="not_checked", outcome="unknown", message=f"{statement} is not checked"
@@ -210,9 +210,9 @@ def list_differences(old: DataContract | None, new: DataContract) -> list[str]:
     if old is None:
         return [f"new contract with {len(new.columns)} columns"]
     before, after = ({c.name: c for c in contract.columns} for contract in (old, new))
-    found = [f"+ column {_words(after[name])}" for name in after if name not in before]
-    found += [f"- column {_words(before[name])}" for name in before if name not in after]
-    found += [
+    differences = [f"+ column {_words(after[name])}" for name in after if name not in before]
+    differences += [f"- column {_words(before[name])}" for name in before if name not in after]
+    differences += [
         f"~ column {_words(before[name])} -> {_words(after[name])}"
         for name in after
         if name in before and before[name] != after[name]
@@ -220,10 +220,10 @@ def list_differences(old: DataContract | None, new: DataContract) -> list[str]:
     for field in old.__struct_fields__:
         one, other = getattr(old, field), getattr(new, field)
         if field not in ("columns", "dataset") and one != other:
-            found.append(f"~ {field.replace('_', ' ')}: {_shown(one)} -> {_shown(other)}")
-    if not found and old != new:
-        found.append("~ order of the columns")
-    return found
+            differences.append(f"~ {field.replace('_', ' ')}: {_shown(one)} -> {_shown(other)}")
+    if not differences and old != new:
+        differences.append("~ order of the columns")
+    return differences
 
 
 def _words(column: DeclaredColumn) -> str:

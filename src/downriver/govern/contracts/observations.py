@@ -45,7 +45,7 @@ class ObservedCount(NamedTuple):
 
 
 class DatasetObservations(NamedTuple):
-    """What is known of a dataset. `schemas` has the last two, the current one first."""
+    """Observations of a dataset. `schemas` has the last two, the current one first."""
 
     schemas: list[ObservedSchema]
     rows: ObservedCount | None
@@ -56,12 +56,12 @@ class DatasetObservations(NamedTuple):
 
 def find_contracts(graph: GraphSnapshot, reader: CatalogReader) -> dict[int, DataContract]:
     """Return the contract of every dataset that has one. A dataset with several names is one."""
-    found: dict[int, DataContract] = {}
+    contracts: dict[int, DataContract] = {}
     for node, body in reader.facets.named(CONTRACT).items():
         contract = parse_contract_facet(body)
         if contract is not None and node not in graph.retired:
-            found[graph.nodes.identities.canonical(node)] = contract
-    return found
+            contracts[graph.nodes.identities.canonical(node)] = contract
+    return contracts
 
 
 def observe_dataset(
@@ -87,12 +87,12 @@ def observe_schemas(reader: CatalogReader, names: Sequence[int], at: int) -> lis
         if version.span.first.at <= at
     ]
     versions.sort(key=lambda version: _last_seen(version, at), reverse=True)
-    found: list[ObservedSchema] = []
+    schemas: list[ObservedSchema] = []
     for version in versions:
         columns = _columns(version)
-        if columns and (not found or columns != found[-1].columns):
-            found.append(ObservedSchema(columns, version.span.last))
-    return found[:2]
+        if columns and (not schemas or columns != schemas[-1].columns):
+            schemas.append(ObservedSchema(columns, version.span.last))
+    return schemas[:2]
 
 
 def _last_seen(version: FacetVersion, at: int) -> tuple[int, int, bytes]:
@@ -112,7 +112,7 @@ def _statistics(
 ) -> tuple[ObservedCount | None, dict[str, ObservedCount]]:
     """Return the last row count, and the last null count of each column.
 
-    How many rows a reader got is no row count of the dataset: it may have read a part.
+    The number of rows that a reader got does not count: it may have read a part.
     """
     rows: ObservedCount | None = None
     nulls: dict[str, ObservedCount] = {}

@@ -86,7 +86,7 @@ def is_open_standard(content: Any) -> bool:
 def parse_open_standard(content: Any, place: str) -> list[DataContract]:
     """Return a contract for each object of a document.
 
-    What no rule checks, such as other rules of quality, is listed in `not_checked`.
+    Parts that no rule checks, such as other quality rules, are listed in `not_checked`.
     """
     try:
         found = msgspec.convert(content, _Standard)
@@ -99,16 +99,16 @@ def parse_open_standard(content: Any, place: str) -> list[DataContract]:
     return [_contract(found, each, place) for each in found.schema]
 
 
-def _contract(found: _Standard, each: _Object, place: str) -> DataContract:
+def _contract(standard: _Standard, each: _Object, place: str) -> DataContract:
     not_checked: list[str] = []
     rows = _row_bounds(each, not_checked, place)
-    freshness = _freshness(found, each, not_checked, place)
+    freshness = _freshness(standard, each, not_checked, place)
     columns = list(_columns(each.properties or [], "", not_checked))
     return DataContract(
         dataset=each.physical_name or each.name,
-        owner=_owner(found.team),
-        description=_description(found.description),
-        version=found.version,
+        owner=_owner(standard.team),
+        description=_description(standard.description),
+        version=standard.version,
         columns=columns,
         freshness=freshness,
         rows=rows,
@@ -151,9 +151,11 @@ def _description(text: Any) -> str:
     return str(text.get("purpose") or "") if isinstance(text, dict) else str(text or "")
 
 
-def _freshness(found: _Standard, each: _Object, not_checked: list[str], place: str) -> str | None:
+def _freshness(
+    standard: _Standard, each: _Object, not_checked: list[str], place: str
+) -> str | None:
     freshness = None
-    for level in found.sla_properties or ():
+    for level in standard.sla_properties or ():
         if not _is_about(level, each):
             continue
         if level.property.casefold() in _FRESHNESS:
@@ -164,7 +166,10 @@ def _freshness(found: _Standard, each: _Object, not_checked: list[str], place: s
 
 
 def _is_about(level: _ServiceLevel, each: _Object) -> bool:
-    """An element is `object` or `object.property`; without one, all objects are meant."""
+    """Return whether a rule is about an object.
+
+    Its element is `object` or `object.property`; without an element, it is about all objects.
+    """
     elements = [part.strip() for part in (level.element or "").split(",") if part.strip()]
     names = {each.name, each.physical_name}
     return not elements or any(

@@ -1,4 +1,4 @@
-"""Changes of a job's code: its SQL or source code differs from that of the runs before."""
+"""Changes of a job's code: its SQL or source code differs from earlier runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CODE_FACETS = {"sql": "query", "sourceCode": "sourceCode"}  # facet: key of the text
 _SHOWN = 120
-_RUNS = 2  # with the code before
+_RUNS = 2  # with the earlier code
 _WORD = re.compile(r"\S+")
 
 
@@ -36,10 +36,10 @@ def find_code_drift(
 ) -> Iterator[Finding]:
     """Yield a finding if the code of a job changed and has not settled.
 
-    `begun` is when the runs of the job began. Code that differs in every run, such as SQL that
-    contains a date, is no change.
+    `begun` are the start times of the job's runs. Code that differs in every run, such as SQL with
+    a date in it, is no change.
     """
-    known = _merged([_CodeVersion(_text(each, facet), each) for each in versions])
+    known = _merge_versions([_CodeVersion(_text(each, facet), each) for each in versions])
     if len(known) < 2:
         return
     *before, now = sorted(known, key=lambda each: each.version.span.first.at)
@@ -74,17 +74,17 @@ def _text(version: FacetVersion, facet: str) -> str:
     return " ".join(text.split()) if isinstance(text, str) else ""
 
 
-def _merged(versions: Sequence[_CodeVersion]) -> list[_CodeVersion]:
+def _merge_versions(versions: Sequence[_CodeVersion]) -> list[_CodeVersion]:
     """Return one version for each code; another facet body may have the same code."""
-    found: dict[str, _CodeVersion] = {}
+    code_versions: dict[str, _CodeVersion] = {}
     for text, version in versions:
         if not text:
             continue
         key = text.casefold()
-        if key in found:
-            version = version._replace(span=found[key].version.span.merge(version.span))
-        found[key] = _CodeVersion(text, version)
-    return list(found.values())
+        if key in code_versions:
+            version = version._replace(span=code_versions[key].version.span.merge(version.span))
+        code_versions[key] = _CodeVersion(text, version)
+    return list(code_versions.values())
 
 
 def _difference(one: str, other: str) -> tuple[str, str]:

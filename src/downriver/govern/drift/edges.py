@@ -33,7 +33,7 @@ class JobEdge(NamedTuple):
 
 
 class JobEdgeHistory(NamedTuple):
-    """All edges of a job, and its runs, the first to be seen first."""
+    """All edges of a job, and its runs in the order in which they were first seen."""
 
     job: JobId
     edges: list[JobEdge]
@@ -41,17 +41,19 @@ class JobEdgeHistory(NamedTuple):
 
 
 def find_edge_drift(
-    found: JobEdgeHistory, limits: DriftLimits, settled_at: int
+    history: JobEdgeHistory, limits: DriftLimits, settled_at: int
 ) -> Iterator[Finding]:
     """Yield the edges of a job that appeared or vanished since `settled_at`."""
-    done = [run for run in found.runs if run.state is RunState.COMPLETE]
+    done = [run for run in history.runs if run.state is RunState.COMPLETE]
     for verb in _VERBS:
-        side = [edge for edge in found.edges if edge.verb == verb]
+        side = [edge for edge in history.edges if edge.verb == verb]
         if _rotates(side, done):
             continue
         for edge in sorted(side, key=lambda edge: edge.dataset):
-            finding = _appeared(found.job, edge, side, done, limits.vanished_after_runs)
-            finding = finding or _vanished(found.job, edge, side, done, limits.vanished_after_runs)
+            finding = _appeared(history.job, edge, side, done, limits.vanished_after_runs)
+            finding = finding or _vanished(
+                history.job, edge, side, done, limits.vanished_after_runs
+            )
             if finding is not None and finding[0] > settled_at:
                 yield finding[1]
 

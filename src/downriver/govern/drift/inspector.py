@@ -54,7 +54,7 @@ class Inspector:
         self._due: dict[int, DueTime | None] = {}
 
     def inspect(self, node: int) -> list[Finding]:
-        """Return the findings of a dataset or job, whichever it is."""
+        """Return the findings of a dataset or job."""
         node = self._nodes.identities.canonical(node)
         node_id = self._nodes.identities.display_names([node], self._reader)[node].id
         if isinstance(node_id, JobId):
@@ -71,13 +71,13 @@ class Inspector:
         history = self._reader.history
         schemas: list[FacetVersion] = []
         for name in names:
-            schemas += self._known(history.facet_versions(name, "schema"))
+            schemas += self._versions_until_now(history.facet_versions(name, "schema"))
         claims = self._claims_on(names)
         if len(schemas) > 1:
-            found = SchemaHistory(
+            schema_history = SchemaHistory(
                 dataset, schemas, [v for of_job in claims.values() for v in of_job]
             )
-            yield from find_schema_drift(found, self._limits, self._settled_at)
+            yield from find_schema_drift(schema_history, self._limits, self._settled_at)
         yield from self._claim_drift(dataset, claims)
         measures = [m for name in names for m in history.measures(name, _MEASURES, self._now)]
         measures.sort(key=lambda m: (m.at, m.name))
@@ -87,12 +87,12 @@ class Inspector:
     def _claims_on(self, names: list[int]) -> dict[int, list[FacetVersion]]:
         """Return the column lineage of a dataset by each job, under any of its names."""
         edges = self._nodes.flow.ends.entering.of(np.array(names, np.int32))
-        found: dict[int, list[FacetVersion]] = {}
+        claims: dict[int, list[FacetVersion]] = {}
         for job in sorted({0, *self._nodes.jobs(edges).tolist()}):
             for name in names:
                 versions = self._reader.history.claims(job, name).get(name, [])
-                found[job] = [*found.get(job, ()), *self._known(versions)]
-        return found
+                claims[job] = [*claims.get(job, ()), *self._versions_until_now(versions)]
+        return claims
 
     def _claim_drift(
         self, dataset: DatasetId, claims: dict[int, list[FacetVersion]]
@@ -117,13 +117,13 @@ class Inspector:
         yield from find_edge_drift(edges, self._limits, self._settled_at)
         begun = [run.began_at for run in runs]
         for facet in CODE_FACETS:
-            versions = self._known(history.facet_versions(node, facet))
+            versions = self._versions_until_now(history.facet_versions(node, facet))
             if len(versions) > 1:
                 yield from find_code_drift(job, facet, versions, begun, self._settled_at)
 
     # The catalog as of the moment: later events are ignored.
 
-    def _known(self, versions: list[FacetVersion]) -> list[FacetVersion]:
+    def _versions_until_now(self, versions: list[FacetVersion]) -> list[FacetVersion]:
         return [
             version._replace(span=self._until_now(version.span))
             for version in versions

@@ -103,17 +103,17 @@ def _column_statistics(of: ColumnStatistics, rows: float | None) -> Iterator[tup
 
 def read_checks(measures: Iterable[DatasetMeasure]) -> list[QualityCheck]:
     """Return the last outcome of every check, by name, column and job."""
-    found: dict[tuple[str, str, int], QualityCheck] = {}
+    checks: dict[tuple[str, str, int], QualityCheck] = {}
     for measure in measures:
         if measure.name != ASSERTIONS:
             continue
         for entry in parse_assertions(measure.body):
             key = (entry.assertion, entry.column or "", measure.job)
-            known = found.get(key)
+            known = checks.get(key)
             same = known is not None and known.assertion.success == entry.success
             since = known.since if same and known is not None else measure.at
-            found[key] = QualityCheck(entry, measure.job, measure.run, measure.at, since)
-    return [found[key] for key in sorted(found)]
+            checks[key] = QualityCheck(entry, measure.job, measure.run, measure.at, since)
+    return [checks[key] for key in sorted(checks)]
 
 
 _VALUE = Measurement(lambda values: values, lambda value: value, 1e-9, True)
@@ -191,8 +191,8 @@ class DatasetMeasures:
             shown=lambda value: f"{value:.1%}",
         )
 
-    def _of_values(self, found: Sequence[tuple[SeriesKey, SeriesShift]]) -> Finding:
-        key, shift = max(found, key=lambda pair: (abs(pair[1].deviations), pair[0].metric))
+    def _of_values(self, shifts: Sequence[tuple[SeriesKey, SeriesShift]]) -> Finding:
+        key, shift = max(shifts, key=lambda pair: (abs(pair[1].deviations), pair[0].metric))
         finding = self._finding(
             FindingKind.DISTRIBUTION_SHIFT,
             key,
@@ -203,7 +203,7 @@ class DatasetMeasures:
             state="",  # a second quantile that shifts does not change the finding
             shown=_figure,
         )
-        others = [(k, s) for k, s in found if k != key]
+        others = [(k, s) for k, s in shifts if k != key]
         finding.why += [
             f"{_WORDS.get(k.metric, k.metric)}: {_figure(s.expected)} to {_figure(s.point.value)}"
             for k, s in others

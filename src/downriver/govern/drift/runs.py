@@ -35,7 +35,7 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
 }
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_PERIOD = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])")
 _MICROS = 1_000_000
 _CRON_FIELDS = 5
 
@@ -76,10 +76,10 @@ def parse_schedule(text: str, field: str, timezone: str = "UTC") -> JobSchedule:
 
 def parse_period(text: str) -> int | None:
     """Return the µs of `90s`, `15m`, `1h`, `1d` or `1w`, None when the text is not a period."""
-    found = _PERIOD.fullmatch(text.strip().lower())
-    if found is None:
+    match = _PERIOD.fullmatch(text.strip().lower())
+    if match is None:
         return None
-    micros = float(found[1]) * _UNITS[found[2]] * _MICROS  # infinite for very many digits
+    micros = float(match[1]) * _UNITS[match[2]] * _MICROS  # infinite for very many digits
     return int(min(micros, _LONGEST_PERIOD)) or None
 
 
@@ -110,7 +110,7 @@ class DueTime(NamedTuple):
 
 
 def next_due(starts: Sequence[int], limits: LatenessLimits) -> DueTime | None:
-    """Return when the next run is due by the rhythm of the job, or None if it has no rhythm."""
+    """Return when the next run is due by the rhythm of the job, or None without a rhythm."""
     turns = _without_retries(sorted(set(starts)))
     if len(turns) < max(limits.min_runs, 3):
         return None
@@ -137,7 +137,7 @@ def due_by(schedule: JobSchedule, last: int, limits: LatenessLimits) -> DueTime 
 
 
 def _shortest_alike(gaps: Sequence[tuple[int, int]], last: int) -> int:
-    """Return the shortest gap after this weekday; after a Friday it may be three days."""
+    """Return the shortest gap after this weekday. After a Friday it may be three days."""
     same = [gap for at, gap in gaps if _KEYS["weekday"](at) == _KEYS["weekday"](last)]
     return min(same, default=0)
 
@@ -239,14 +239,14 @@ def read_error(body: bytes | None) -> str:
 
 
 def failing_runs(runs: Sequence[JobRun]) -> list[JobRun]:
-    """Return the failed runs since the last one that completed, the last one last."""
+    """Return the failed runs since the last completed run, in order."""
     ended = sorted((r for r in runs if r.state.terminal), key=lambda r: (r.state_at, r.run))
-    found: list[JobRun] = []
+    job_runs: list[JobRun] = []
     for run in reversed(ended):
         if run.state not in _BAD:
             break
-        found.insert(0, run)
-    return found
+        job_runs.insert(0, run)
+    return job_runs
 
 
 def _failed(history: JobHistory, oldest: int) -> Finding | None:
@@ -281,12 +281,12 @@ def expect_next(history: JobHistory, limits: LatenessLimits) -> DueTime | None:
     last = max(run.began_at for run in history.runs)
     if history.schedule is not None:
         return due_by(history.schedule, last, limits)
-    turns, spread = _turns(history)
+    turns, spread = _start_times(history)
     due = next_due(turns, limits)
     return None if due is None else due._replace(tolerance=due.tolerance + spread)
 
 
-def _turns(history: JobHistory) -> tuple[list[int], int]:
+def _start_times(history: JobHistory) -> tuple[list[int], int]:
     """Return the start times of runs, from nominal times if known, and their variation."""
     meant: dict[int, int] = {}
     for run in history.runs:

@@ -32,7 +32,7 @@ class VersionChange(NamedTuple):
     before: FacetVersion
     now: FacetVersion
     alive: list[FacetVersion]
-    between: list[FacetVersion]  # those that came after `before`, the first first, `now` included
+    between: list[FacetVersion]  # the versions after `before` in order, up to and including `now`
 
 
 def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> VersionChange | None:
@@ -54,7 +54,7 @@ def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> Ve
 
 
 def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
-    """Return versions, each body once; a dataset with two names has the same body twice."""
+    """Return versions with each body once. A dataset with two names has the same body twice."""
     found: dict[bytes, FacetVersion] = {}
     for version in versions:
         known = found.get(version.digest)
@@ -64,7 +64,7 @@ def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
 
 
 def began_at_event(turn: VersionChange, holds: Iterable[bool]) -> EventRef:
-    """Return the event since which a condition holds; `holds` has its value for each version."""
+    """Return the event since which a condition holds. `holds` is its value for each version."""
     since: Span = turn.now.span
     for version, held in reversed(list(zip(turn.between, holds, strict=True))):
         if not held:
@@ -79,7 +79,7 @@ _SIMILAR = 0.6
 
 
 class ColumnRenameGuess(NamedTuple):
-    """One column under two names, with how sure that is, from 0 to 1."""
+    """Two names of what may be one column, with a confidence from 0 to 1."""
 
     old: str
     new: str
@@ -99,14 +99,14 @@ class SchemaPair(NamedTuple):
 def find_renames(
     gone: Sequence[str], new: Sequence[str], sides: SchemaPair, least: float
 ) -> list[ColumnRenameGuess]:
-    """Pair columns, the surest pair first; a column is in one pair at most."""
+    """Pair columns by confidence. A column is in at most one pair."""
     pairs = [_compare(old, other, sides) for old in gone for other in new]
-    found: list[ColumnRenameGuess] = []
+    guesses: list[ColumnRenameGuess] = []
     for pair in sorted(pairs, key=lambda p: (-p.certainty, p.old, p.new)):
-        taken = {name for rename in found for name in (rename.old, rename.new)}
+        taken = {name for rename in guesses for name in (rename.old, rename.new)}
         if pair.certainty >= least and not {pair.old, pair.new} & taken:
-            found.append(pair)
-    return found
+            guesses.append(pair)
+    return guesses
 
 
 def _compare(old: str, new: str, sides: SchemaPair) -> ColumnRenameGuess:
@@ -164,7 +164,7 @@ def _by_type(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
 
 
 def _by_place(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
-    """Look at the neighbours, not the number: a column added above moves all below it."""
+    """Compare the neighbours and not the positions: a new column shifts all columns after it."""
     if _neighbours(sides.before, old) & _neighbours(sides.now, new):
         return 0.2, "its neighbouring columns are the same"
     return 0.0, ""
@@ -227,9 +227,9 @@ class _SchemaDrift:
         new = [path for path in self._types_now if path not in self._types_before]
         renames = find_renames(gone, new, self._sides(), limits.rename_certainty)
         paired = {name for rename in renames for name in (rename.old, rename.new)}
-        yield from (self._renamed(rename) for rename in renames)
+        yield from (self._renamed_column(rename) for rename in renames)
         yield from (self._dropped(path) for path in gone if path not in paired)
-        yield from (self._added(path) for path in new if path not in paired)
+        yield from (self._added_column(path) for path in new if path not in paired)
         yield from (self._retyped(path) for path in self._types_now if self._is_retyped(path))
 
     def _sides(self) -> SchemaPair:
@@ -250,7 +250,7 @@ class _SchemaDrift:
             return False
         return (path, before.casefold()) not in self._alive_types
 
-    def _renamed(self, rename: ColumnRenameGuess) -> Finding:
+    def _renamed_column(self, rename: ColumnRenameGuess) -> Finding:
         since = self._since(lambda c: _has(c, rename.new) and not _has(c, rename.old))
         return self._finding(
             FindingKind.COLUMN_RENAMED,
@@ -276,7 +276,7 @@ class _SchemaDrift:
             self._since(lambda c: not _has(c, path)),
         )
 
-    def _added(self, path: str) -> Finding:
+    def _added_column(self, path: str) -> Finding:
         kind = self._types_now[path]
         return self._finding(
             FindingKind.COLUMN_ADDED,

@@ -72,11 +72,11 @@ DAY = 86_400_000_000
 _OF_HALF, _OF_NINE_IN_TEN = 1.4826, 1 / 1.645
 _CENTRE_ERROR = 1.57  # variance of a median of n, in n-ths of the variance of a value
 _SEASON_DAYS = 3  # a weekday or hour has its own baseline after this many days
-_SEASON_GAIN = 0.8  # and only where it leaves this share of the deviation, or less
+_SEASON_GAIN = 0.8  # only if the remaining deviation is at most this share
 _TREND_POINTS = 14
 _TREND_GAIN = 0.9
-_RECENT = 60  # points that a trend is taken from
-_SETTLED = 7  # so many points at a new level are the new normal
+_RECENT = 60  # points from which a trend is computed
+_SETTLED = 7  # this many points at a new level make it normal
 
 
 class SeriesPoint(NamedTuple):
@@ -99,7 +99,7 @@ def _chance_of_count(expected: float, size: float) -> float:
 
 
 def _chance_of_rate(expected: float, size: float) -> float:
-    """A share of few rows jumps: one null of fifty is 2 %."""
+    """Return the deviation of a rate by chance: among 50 rows, one null is 2 %."""
     rate = min(max(expected, 1 / size), 1 - 1 / size) if size > 1 else 0.5
     return math.sqrt(rate * (1 - rate) / max(size, 1.0))
 
@@ -141,16 +141,16 @@ def find_shift(
     points: Sequence[SeriesPoint], limits: SeriesLimits, measurement: Measurement, window: int
 ) -> SeriesShift | None:
     """Return the shift at the end of a series, with the point where it began."""
-    found = _judge(points, len(points) - 1, limits, measurement, window)
-    if found is None:
+    shift = _judge(points, len(points) - 1, limits, measurement, window)
+    if shift is None:
         return None
-    since = found.point
+    since = shift.point
     for at in range(len(points) - 2, -1, -1):
         before = _judge(points, at, limits, measurement, window)
-        if before is None or before.direction != found.direction:
+        if before is None or before.direction != shift.direction:
             break
         since = before.point
-    return found._replace(since=since)
+    return shift._replace(since=since)
 
 
 def _judge(
@@ -173,7 +173,7 @@ def _judge(
     allowed = limits.threshold * (1 + 4 / len(history)) * spread * model.doubt(point.at)
     if abs(off) <= allowed or abs(off - model.recent(_SETTLED)) <= allowed:
         return None
-    if _was_so_before(history, model, point.at, off, allowed):
+    if _is_usual_hour_value(history, model, point.at, off, allowed):
         return None
     if not _is_large(point.value, usual, limits.min_change, measurement):
         return None
@@ -181,7 +181,7 @@ def _judge(
     return SeriesShift(point, usual, deviations, point, len(history), model.season)
 
 
-def _was_so_before(
+def _is_usual_hour_value(
     history: Sequence[SeriesPoint], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
     """Return whether the value is usual at this hour of the week."""
@@ -205,7 +205,7 @@ class _Model(NamedTuple):
     slope: float
     origin: float
     spread: float
-    loss: float  # the mean deviation: unlike the spread it sees two days in seven
+    loss: float  # the mean deviation also reflects values of two days in seven, unlike the spread
     residuals: Floats
 
     def doubt(self, at: int) -> float:

@@ -236,8 +236,8 @@ def read_pack(place: Path) -> dict[str, bytes]:
     """Return the files of a pack: a folder, or a zip archive of one."""
     try:
         if place.is_dir():
-            found = sorted(path for path in place.rglob("*") if not path.is_dir())
-            return {path.relative_to(place).as_posix(): _read(path) for path in found}
+            paths = sorted(path for path in place.rglob("*") if not path.is_dir())
+            return {path.relative_to(place).as_posix(): _read(path) for path in paths}
         with zipfile.ZipFile(place) as archive:
             entries = archive.infolist()
             if sum(entry.file_size for entry in entries) > _LARGEST:
@@ -260,8 +260,8 @@ def _read(path: Path) -> bytes:
 def verify_pack(files: Mapping[str, bytes], key: str | None = None) -> PackVerification:
     """Compare files with their manifest, and the manifest with its signature. Needs no store.
 
-    Without `key`, the key of the manifest is used: that shows that the files belong together, not
-    who signed them.
+    Without `key`, the key in the manifest is used. This proves that the files belong together, but
+    not who signed them.
     """
     wanted = None if key is None else parse_public_key(key, "--key")
     content = files.get(MANIFEST)

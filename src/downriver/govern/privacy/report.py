@@ -1,4 +1,4 @@
-"""Follows a column downstream: where its values are, where they are masked, who is responsible."""
+"""Follows a column downstream: the places of its values, masked columns, and owners."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Paths = dict[str, tuple[str, ...]]
 
 
 class FieldReach(NamedTuple):
-    """The columns that a field reaches, those that mask it, and what could not be seen."""
+    """The columns that a field reaches, the columns that mask it, and the blind spots."""
 
     root: str
     reached: Paths
@@ -48,7 +48,7 @@ class FieldReach(NamedTuple):
 
 
 def report_privacy(view: CatalogSnapshot, subject: Entity, around: EntityContext) -> PrivacyReport:
-    """Return everything that the values of a column reach."""
+    """Return every entity that the values of a column reach."""
     reach = _follow(view, subject, around)
     columns = _by_dataset({**reach.reached, reach.root: (reach.root,)}, view)
     masked = _by_dataset(reach.masked, view)
@@ -89,20 +89,20 @@ def report_privacy(view: CatalogSnapshot, subject: Entity, around: EntityContext
 
 def _follow(view: CatalogSnapshot, subject: Entity, around: EntityContext) -> FieldReach:
     question = Question(Direction.DOWNSTREAM, None, FOREVER, _COLUMNS, around.stale_days)
-    found = trace(view.graph, view.reader, subject, question)
-    spread = propagate(column_edges(found), [found.root.id])
-    return FieldReach(found.root.id, spread.reached, spread.stopped, found.blind_spots)
+    answer = trace(view.graph, view.reader, subject, question)
+    spread = propagate(column_edges(answer), [answer.root.id])
+    return FieldReach(answer.root.id, spread.reached, spread.stopped, answer.blind_spots)
 
 
 def _by_dataset(paths: Paths, view: CatalogSnapshot) -> dict[int, list[PersonalColumn]]:
     identities = view.graph.nodes.identities
-    found: dict[int, list[PersonalColumn]] = defaultdict(list)
+    personal_columns: dict[int, list[PersonalColumn]] = defaultdict(list)
     for column, path in sorted(paths.items()):
         entity = find_entity(column, view.reader, identities)
         if entity is not None and isinstance(entity.id, ColumnId):
             personal = PersonalColumn(column=column, field=entity.id.field, path=list(path))
-            found[identities.canonical(entity.node)].append(personal)
-    return found
+            personal_columns[identities.canonical(entity.node)].append(personal)
+    return personal_columns
 
 
 def _dataset(
@@ -122,7 +122,7 @@ def _dataset(
         key: sorted(tag.partition(":")[2] for tag in tags if tag.startswith(f"{key}:"))
         for key in _STATEMENTS
     }
-    holds = bool(columns) or not masked  # what has only masked values needs no statement
+    holds = bool(columns) or not masked  # columns with only masked values need no statement
     return PersonalDataset(
         dataset=str(shown),
         name=shown.name,
@@ -151,7 +151,7 @@ def _unknown_use(each: PersonalDataset) -> BlindSpot:
 def _explain(
     view: CatalogSnapshot, facts: LineageFacts, node: int, name: str, around: EntityContext
 ) -> ModelExplanation:
-    """Return the columns that a model derives from; its own columns are features, if it has any."""
+    """Return the columns that a model derives from, and its own columns as features."""
     features = _columns(facts, [node]) or _columns(facts, sorted(facts.sources[node]))
     question = Question(Direction.UPSTREAM, None, FOREVER, _COLUMNS, around.stale_days)
     explained = [
@@ -168,21 +168,21 @@ def _explain(
 
 def _columns(facts: LineageFacts, datasets: list[int]) -> list[Entity]:
     identities = facts.graph.nodes.identities
-    found: Mapping[int, str]
+    columns: Mapping[int, str]
     entities: list[Entity] = []
     for dataset in datasets:
         node_id = identities.display_names([dataset], facts.reader)[dataset].id
-        found = facts.columns(dataset)
+        columns = facts.columns(dataset)
         if isinstance(node_id, DatasetId):
             entities += [
                 Entity(ColumnId(node_id, field), dataset, column)
-                for column, field in sorted(found.items(), key=lambda item: item[1])
+                for column, field in sorted(columns.items(), key=lambda item: item[1])
             ]
     return entities
 
 
-def _raw_sources(found: Trace) -> list[str]:
-    """Return the columns of a trace that derive from no other column; the root if it is alone."""
-    derived = {edge.target for edge in found.edges if edge.type != "INDIRECT"}
-    used = {edge.source for edge in found.edges if edge.type != "INDIRECT"}
-    return sorted(used - derived) or [found.root.id]
+def _raw_sources(answer: Trace) -> list[str]:
+    """Return the columns of a trace without upstream columns. They are the root if it is alone."""
+    derived = {edge.target for edge in answer.edges if edge.type != "INDIRECT"}
+    used = {edge.source for edge in answer.edges if edge.type != "INDIRECT"}
+    return sorted(used - derived) or [answer.root.id]

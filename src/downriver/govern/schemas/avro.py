@@ -84,7 +84,7 @@ def _fields(
 
 
 def _resolve(kind: Any, known: dict[str, Any]) -> Any:
-    """Return a type: of a union with null the other type, of a name what it is the name of."""
+    """Return a type. A union with null resolves to the other type, a name to its definition."""
     if isinstance(kind, list):
         others = [_resolve(each, known) for each in kind if each != "null"]
         return others[0] if len(others) == 1 else others
@@ -98,7 +98,7 @@ def _resolve(kind: Any, known: dict[str, Any]) -> Any:
 
 
 def _record_in(kind: Any, known: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the record that a field has, as an element of an array also."""
+    """Return the record in a field, which may be the element of an array."""
     if not isinstance(kind, dict):
         return None
     if kind.get("type") == "record":

@@ -48,13 +48,17 @@ def compare_columns(old: DeclaredColumn, new: DeclaredColumn) -> TypeComparison 
 
 
 def is_of_logical_type(text: str, logical: LogicalType) -> bool:
-    """Return whether a type as a database writes it is of a kind such as `integer`."""
+    """Return whether a database type is of a logical type such as `integer`."""
     if logical in ("object", "array"):
         return _NESTED[logical].match(text.strip().casefold()) is not None
-    found = parse_type(text)
+    column_type = parse_type(text)
     if logical == "integer":
-        return found.family == "number" and found.name != "float" and found.scale == 0
-    return found.family == _LOGICAL_FAMILIES[logical]
+        return (
+            column_type.family == "number"
+            and column_type.name != "float"
+            and column_type.scale == 0
+        )
+    return column_type.family == _LOGICAL_FAMILIES[logical]
 
 
 def _compare_logical(old: LogicalType, new: LogicalType) -> TypeComparison:
@@ -87,7 +91,7 @@ def check_compatibility(
 def _breaks(
     schemas: SchemaComparison, direction: Literal["backward", "forward"]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what readers of one schema cannot read of data with the other."""
+    """Yield the columns that readers of one schema cannot read in data of the other."""
     if direction == "backward":
         yield from _unreadable(schemas.new, schemas.old, _is_missed_in_old_data, "new", "old")
     else:
@@ -95,12 +99,18 @@ def _breaks(
 
 
 def _is_missed_in_old_data(column: DeclaredColumn) -> bool:
-    """A column that a table gets later is null in its old rows, unless it is required."""
+    """Return whether old data lacks a column.
+
+    In old rows a new column is null, unless it is required.
+    """
     return column.required is True
 
 
 def _is_missed_in_new_data(column: DeclaredColumn) -> bool:
-    """A query that names a dropped column fails. Only an optional column may be dropped."""
+    """Return whether new data lacks a column.
+
+    A query of a dropped column fails; only an optional column may be dropped.
+    """
     return column.required is not False
 
 
@@ -129,18 +139,23 @@ def _unreadable(
             )
 
 
-def unknown_types(schemas: SchemaComparison, dataset: str) -> list[BlindSpot]:
-    """Return the columns of both schemas whose types cannot be compared."""
-    names = [
-        column.name
-        for name, column in schemas.new.items()
-        if name in schemas.old and compare_columns(schemas.old[name], column) is None
-    ]
-    return [
-        BlindSpot(
-            kind="type_unknown",
-            entity=dataset,
-            message=f"the type of {name} is unknown in one of the schemas",
-        )
-        for name in names
-    ]
+def unknown_types(
+    schemas: SchemaComparison, dataset: str, *, old: str, new: str
+) -> list[BlindSpot]:
+    """Return the columns of both schemas whose types cannot be compared.
+
+    `old` and `new` name the schemas.
+    """
+    spots = []
+    for name, column in schemas.new.items():
+        before = schemas.old.get(name)
+        if before is None or compare_columns(before, column) is not None:
+            continue
+        places = [
+            place
+            for place, each in ((old, before), (new, column))
+            if not each.type and each.logical_type is None
+        ]
+        message = f"the type of {name} is unknown in {' and in '.join(places)}"
+        spots.append(BlindSpot(kind="type_unknown", entity=dataset, message=message))
+    return spots

@@ -39,16 +39,16 @@ def _properties(
 ) -> Iterator[DeclaredColumn]:
     required = schema.get("required") or ()
     for name, stated in schema["properties"].items():
-        found = _follow(stated, root)
+        target = _follow(stated, root)
         path = prefix + name
         yield DeclaredColumn(
             name=path,
-            logical_type=_logical_type(found),
+            logical_type=_logical_type(target),
             required=name in required,
-            nullable="null" in _kinds(found) or name not in required,
-            description=str(found.get("description") or ""),
+            nullable="null" in _kinds(target) or name not in required,
+            description=str(target.get("description") or ""),
         )
-        nested = _follow(found["items"], root) if isinstance(found.get("items"), dict) else found
+        nested = _follow(target["items"], root) if isinstance(target.get("items"), dict) else target
         within = (*inside, schema)
         is_recursive = any(nested is outer for outer in within)
         if isinstance(nested.get("properties"), dict) and not is_recursive:
@@ -56,7 +56,7 @@ def _properties(
 
 
 def _follow(schema: Any, root: Any) -> dict[str, Any]:
-    """Return a schema, or what its reference points to in the same file."""
+    """Return a schema, or the target of its reference in the same file."""
     for _ in range(_MOST_STEPS):
         if schema is True:
             return {}
@@ -72,13 +72,13 @@ def _follow(schema: Any, root: Any) -> dict[str, Any]:
 
 
 def _at(root: Any, reference: str) -> Any:
-    found = root
+    target = root
     for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         key = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(target, dict) or key not in target:
             raise ValueError(f"no schema at {reference}")
-        found = found[key]
-    return found
+        target = target[key]
+    return target
 
 
 def _kinds(schema: dict[str, Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.model.trust.schemas import DeclaredColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/|(?P<token>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"""
@@ -34,13 +34,21 @@ _WELL_KNOWN = {
     "google.protobuf.UInt64Value": "decimal(20,0)",
     "google.protobuf.FloatValue": "real",
     "google.protobuf.DoubleValue": "double",
+    "google.protobuf.Value": "json",
+    "google.protobuf.ListValue": "json",
+    "google.protobuf.Any": "struct",
     "google.type.Date": "date",
+    "google.type.DateTime": "timestamp",
+    "google.type.TimeOfDay": "time",
+    "google.type.Decimal": "decimal",
+    "google.type.Money": "struct",
 }
+_MOST_IMPORTS = 200
 _LABELS = frozenset({"optional", "required", "repeated"})
 
 
 class ProtoField(NamedTuple):
-    """A field of a message; `type` is as the file writes it."""
+    """A field of a message. `type` is spelled as in the file."""
 
     name: str
     type: str
@@ -48,67 +56,110 @@ class ProtoField(NamedTuple):
 
 
 class ProtoFile:
-    """The messages and enums of a file, by their full names inside it."""
+    """The messages and enums of a file, by their names with the package."""
 
     def __init__(self) -> None:
+        self.package = ""
+        self.imports: list[str] = []
         self.messages: dict[str, list[ProtoField]] = {}
         self.enums: set[str] = set()
 
+    def qualified(self, name: str) -> str:
+        """Return the full name of a message of this file."""
+        return f"{self.package}.{name}" if self.package else name
 
-def parse_protobuf(text: str, message: str | None = None) -> Iterator[DeclaredColumn]:
+    def add(self, other: ProtoFile) -> None:
+        """Add the types of an imported file."""
+        self.messages |= other.messages
+        self.enums |= other.enums
+
+
+def parse_protobuf(
+    text: str,
+    message: str | None = None,
+    find_import: Callable[[str, str], str | None] = lambda _name, _package: None,
+) -> Iterator[DeclaredColumn]:
     """Yield the fields of a message. Raises ValueError.
 
-    Without a name, the file must have one message outside of others. Only `required` fields of
-    proto2 are required: a reader gets the default of any other field that the data does not have.
+    Without a name, the file must have exactly one top-level message. Only `required` fields of
+    proto2 are required: for any other missing field, a reader gets the default. `find_import`
+    returns the text of an imported file, given its name and the package of the file. The types of a
+    file that it does not find are unknown.
     """
-    found = _Parser(text).parse()
-    yield from _columns(found, _choose(found, message), "", ())
+    proto_file = _Parser(text).parse()
+    selected = _select_message(proto_file, message)
+    _add_imports(proto_file, find_import)
+    yield from _columns(proto_file, selected, "", ())
 
 
-def _choose(found: ProtoFile, wanted: str | None) -> str:
-    outer = [name for name in found.messages if "." not in name]
+def _add_imports(proto_file: ProtoFile, find_import: Callable[[str, str], str | None]) -> None:
+    known, waiting = set(proto_file.imports), list(proto_file.imports)
+    while waiting:
+        name = waiting.pop()
+        text = find_import(name, proto_file.package)
+        if text is None:
+            continue
+        try:
+            imported = _Parser(text).parse()
+        except ValueError as exc:
+            raise ValueError(f"{name}: {exc}") from exc
+        waiting.extend(each for each in imported.imports if each not in known)
+        known.update(imported.imports)
+        if len(known) > _MOST_IMPORTS:
+            raise ValueError(f"imports more than {_MOST_IMPORTS} files")
+        proto_file.add(imported)
+
+
+def _select_message(proto_file: ProtoFile, wanted: str | None) -> str:
+    prefix = proto_file.qualified("")
+    names = [name.removeprefix(prefix) for name in proto_file.messages]
+    outer = [name for name in names if "." not in name]
     if wanted is None:
         if len(outer) != 1:
             raise ValueError(f"has {len(outer)} messages; name one: {', '.join(outer) or 'none'}")
-        return outer[0]
-    if wanted not in found.messages:
-        raise ValueError(f"no message {wanted}; it has {', '.join(found.messages) or 'none'}")
-    return wanted
+        return proto_file.qualified(outer[0])
+    for name in (proto_file.qualified(wanted), wanted.removeprefix(".")):
+        if name in proto_file.messages:
+            return name
+    raise ValueError(f"no message {wanted}; it has {', '.join(names) or 'none'}")
 
 
 def _columns(
-    found: ProtoFile, message: str, prefix: str, inside: tuple[str, ...]
+    proto_file: ProtoFile, message: str, prefix: str, inside: tuple[str, ...]
 ) -> Iterator[DeclaredColumn]:
-    for field in found.messages[message]:
+    for field in proto_file.messages[message]:
         path = prefix + field.name
-        nested = _find(found, message, field.type, found.messages)
-        kind = _type(found, message, field, nested)
+        nested = _find_type(proto_file, message, field.type, proto_file.messages)
+        kind = _type(proto_file, message, field, nested)
         yield DeclaredColumn(
             name=path,
             type=f"array<{kind}>" if field.label == "repeated" else kind,
             required=field.label == "required",
         )
         if nested is not None and nested not in inside:
-            yield from _columns(found, nested, f"{path}.", (*inside, nested))
+            yield from _columns(proto_file, nested, f"{path}.", (*inside, nested))
 
 
-def _type(found: ProtoFile, message: str, field: ProtoField, nested: str | None) -> str:
+def _type(proto_file: ProtoFile, message: str, field: ProtoField, nested: str | None) -> str:
     if field.type in _SCALARS:
         return _SCALARS[field.type]
     if field.type.startswith("map<"):
         return "map"
     if nested is not None:
         return "struct"
-    if _find(found, message, field.type, found.enums) is not None:
+    if _find_type(proto_file, message, field.type, proto_file.enums) is not None:
         return "text"
     return _WELL_KNOWN.get(field.type.removeprefix("."), "")  # a type of another file
 
 
-def _find(
-    found: ProtoFile, message: str, name: str, known: dict[str, list[ProtoField]] | set[str]
+def _find_type(
+    proto_file: ProtoFile, message: str, name: str, known: dict[str, list[ProtoField]] | set[str]
 ) -> str | None:
-    """Return the full name of a type that a message names, from the inside out."""
-    scope = message.split(".")
+    """Return the full name of a type in a message, searched from the innermost scope outwards.
+
+    A name that starts with a dot is a full name.
+    """
+    scope = [] if name.startswith(".") else message.split(".")
     for depth in range(len(scope), -1, -1):
         full = ".".join([*scope[:depth], name.removeprefix(".")])
         if full in known:
@@ -126,7 +177,7 @@ class _Parser:
 
     def parse(self) -> ProtoFile:
         while self._at < len(self._tokens):
-            self._definition("")
+            self._definition(self._found.qualified(""))
         return self._found
 
     def _next(self) -> str:
@@ -136,9 +187,9 @@ class _Parser:
         return self._tokens[self._at - 1]
 
     def _expect(self, word: str) -> None:
-        found = self._next()
-        if found != word:
-            raise ValueError(f"{word!r} expected, not {found!r}")
+        token = self._next()
+        if token != word:
+            raise ValueError(f"{word!r} expected, not {token!r}")
 
     def _definition(self, scope: str) -> None:
         match self._next():
@@ -147,10 +198,20 @@ class _Parser:
             case "enum":
                 self._found.enums.add(scope + self._next())
                 self._skip()
+            case "package":
+                self._found.package = self._next()
+                self._expect(";")
+            case "import":
+                self._import(self._next())
             case ";":
                 pass
-            case _:  # syntax, package, import, option, extend, service
+            case _:  # syntax, option, extend, service
                 self._skip()
+
+    def _import(self, word: str) -> None:
+        name = self._next() if word in ("public", "weak") else word
+        self._expect(";")
+        self._found.imports.append(name[1:-1])
 
     def _message(self, name: str) -> None:
         fields = self._found.messages.setdefault(name, [])
@@ -171,7 +232,7 @@ class _Parser:
                     fields.append(self._field(word))
 
     def _is_definition(self) -> bool:
-        """A word such as `message` defines something if a name and a brace follow."""
+        """Return whether a name and a brace follow a word such as `message`: a definition."""
         return self._tokens[self._at + 1 : self._at + 2] == ["{"]
 
     def _oneof(self, fields: list[ProtoField]) -> None:

@@ -1,4 +1,4 @@
-"""Triggers: findings start actions on what is downstream of them."""
+"""Triggers: findings start actions on entities downstream of them."""
 
 from downriver.govern.triggers.actions import ActionRunner
 from downriver.govern.triggers.config import TriggerRule, parse_triggers, read_triggers

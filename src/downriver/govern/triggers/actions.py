@@ -38,7 +38,7 @@ _LOOK = 5.0  # seconds between two checks of the queue
 
 
 class ActionFailedError(Exception):
-    """An action failed; the text says why, without secrets."""
+    """An action failed. The text contains the reason, without secrets."""
 
 
 class ActionRunner:
@@ -77,7 +77,7 @@ class ActionRunner:
         self._thread.start()
 
     def wake(self) -> None:
-        """Wake the thread: there are new actions."""
+        """Wake the thread, because there are new actions."""
         self._woken.set()
 
     def stop(self, timeout: float) -> None:
@@ -131,7 +131,7 @@ class ActionRunner:
 
 
 def render_payload(action: TriggeredAction) -> bytes:
-    """Return what a webhook gets as its body, and a command on standard input."""
+    """Return the body for a webhook, which is also the standard input of a command."""
     content: dict[str, Any] = {"source": "downriver", "action": action}
     return msgspec.json.encode(content)
 
@@ -161,7 +161,7 @@ def _run_command(rule: TriggerRule, action: TriggeredAction) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, **variables},
-            start_new_session=True,  # so that the processes that it starts end with it
+            start_new_session=True,  # its child processes must end with it
         ) as process:
             try:
                 printed, _ = process.communicate(render_payload(action), rule.seconds)
@@ -182,7 +182,7 @@ def _run_command(rule: TriggerRule, action: TriggeredAction) -> str:
 
 
 def _refuse_options(command: Sequence[str], arguments: Sequence[str]) -> None:
-    """Raise if a name would be an option of the command: any producer of events sets names."""
+    """Raise if a name would be an option of the command. Any producer of events can set names."""
     for given, argument in zip(command, arguments, strict=True):
         if given == "--":
             return
@@ -194,7 +194,7 @@ def _refuse_options(command: Sequence[str], arguments: Sequence[str]) -> None:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process with those it started: the next try must not run beside them."""
+    """End a process and its children, so that the next try does not run beside them."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (AttributeError, ProcessLookupError):  # Windows has no groups

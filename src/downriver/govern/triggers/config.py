@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SECOND = 1_000_000
 _PLACEHOLDER = re.compile(r"\{(?:target|name|trigger)\}")
-# Programs that read an argument as code: there, a name could be code of whoever sends events.
+# Programs that run an argument as code: a name in an event could contain code.
 _INTERPRETER = re.compile(
     r"(?:(?:ba|da|a|z|k|fi|c|tc|s)?sh|cmd|powershell|pwsh|python[\d.]*|perl|ruby|node|eval)(?:\.exe)?",
     re.IGNORECASE,
@@ -60,7 +60,7 @@ class FindingCondition(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown
 
 
 class TargetCondition(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Which datasets and jobs downstream of the finding an action is started for."""
+    """Which datasets and jobs downstream of the finding start an action."""
 
     types: list[str] = []
     names: list[str] = []
@@ -101,7 +101,7 @@ class TriggerRule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fiel
         return parse_period(self.timeout) or 0
 
     def arguments(self, action: TriggeredAction) -> list[str]:
-        """Return the command with the names of a target in place of `{target}` and the like."""
+        """Return the command with the names of a target for placeholders such as `{target}`."""
         values = {
             "{target}": action.target,
             "{name}": action.target_name,
@@ -110,7 +110,7 @@ class TriggerRule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fiel
         return [_replace(argument, values) for argument in self.command]
 
     def shown_for(self, action: TriggeredAction) -> str:
-        """Return what is run for a target, without secrets."""
+        """Return the command or URL for a target, without secrets."""
         return shlex.join(self.arguments(action)) if self.command else f"POST {self.webhook}"
 
     @property
@@ -125,7 +125,7 @@ def _replace(text: str, values: Mapping[str, str]) -> str:
 
 
 def names_of(entity: EntityId) -> tuple[str, ...]:
-    """Return the texts with which patterns of names are compared: the id and the name."""
+    """Return the texts that are compared with patterns: the id and the name."""
     return (str(entity), str(getattr(entity, "name", "")))
 
 
@@ -185,7 +185,10 @@ def _check(rule: TriggerRule, field: str) -> None:
 
 
 def _check_command(command: Sequence[str], field: str) -> None:
-    """Refuse names of targets where a program would run them: any producer of events sets names."""
+    """Reject target names in arguments that a program runs as code.
+
+    Any producer of events can set names.
+    """
     programs: set[str] = set()
     for place, argument in enumerate(command):
         is_code = place == 0 or "ssh" in programs

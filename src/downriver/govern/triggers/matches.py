@@ -64,7 +64,7 @@ def match_triggers(
     now: int,
 ) -> TriggerMatches:
     """Return one action for each trigger and target, with all findings that lead to it."""
-    matching = _Matching(view, around)
+    matching = _FindingReach(view, around)
     causes: dict[tuple[str, int], list[TriggerCause]] = defaultdict(list)
     for finding in findings:
         located = matching.locate(finding)
@@ -88,8 +88,8 @@ def match_triggers(
     return TriggerMatches(actions, matching.blind_spots)
 
 
-class _Matching:
-    """What is downstream of findings, in one view of a store."""
+class _FindingReach:
+    """The entities downstream of findings, in one view of a store."""
 
     def __init__(self, view: CatalogSnapshot, around: EntityContext) -> None:
         self._view = view
@@ -105,24 +105,24 @@ class _Matching:
 
     @property
     def blind_spots(self) -> list[BlindSpot]:
-        """The blind spots of the lineage that was followed."""
+        """The blind spots of the traced lineage."""
         return [self._spots[key] for key in sorted(self._spots)]
 
     def locate(self, finding: Finding) -> _LocatedFinding | None:
         """Return the entity of a finding and the columns that it is about; None if unknown now."""
         reader = self._view.reader
-        found = find_entity(finding.entity, reader, self._identities)
-        if found is None:
+        entity = find_entity(finding.entity, reader, self._identities)
+        if entity is None:
             return None
         columns: dict[int, Entity] = {}
-        if isinstance(found.id, DatasetId):
+        if isinstance(entity.id, DatasetId):
             for word in (finding.subject, *finding.subject.split()):
-                column = reader.columns.find(found.node, word)
+                column = reader.columns.find(entity.node, word)
                 if column is not None:
                     columns[column[0]] = Entity(
-                        ColumnId(found.id, column[1]), found.node, column[0]
+                        ColumnId(entity.id, column[1]), entity.node, column[0]
                     )
-        return _LocatedFinding(finding, found, list(columns.values()))
+        return _LocatedFinding(finding, entity, list(columns.values()))
 
     def reach(self, located: _LocatedFinding) -> dict[int, ReachedNode]:
         """Return the datasets and jobs downstream of a finding.
@@ -134,37 +134,37 @@ class _Matching:
         own = self._identities.canonical(located.entity.node)
         holding: dict[int, ReachedNode] = {}
         for column in located.columns:
-            found = self._trace(column)
-            for id_, path in _shortest_paths(found).items():
+            answer = self._trace(column)
+            for id_, path in _shortest_paths(answer).items():
                 entity = find_entity(id_, self._view.reader, self._identities)
                 if entity is not None:
                     node = self._identities.canonical(entity.node)
                     holding.setdefault(node, ReachedNode("column", path))
         holding.setdefault(own, ReachedNode("column", (str(located.columns[0].id),)))
-        reached = {**self._possible(holding), **holding}
+        reached = {**self._possible_targets(holding), **holding}
         jobs = self._jobs(reached)
         del reached[own]
         return {**jobs, **reached}
 
-    def _possible(self, holding: Mapping[int, ReachedNode]) -> dict[int, ReachedNode]:
+    def _possible_targets(self, holding: Mapping[int, ReachedNode]) -> dict[int, ReachedNode]:
         """Return the datasets that may use a column, behind jobs without column lineage."""
         writing = self._facts.possible_outputs(set(holding))
-        found: dict[int, ReachedNode] = {}
+        reached_nodes: dict[int, ReachedNode] = {}
         waiting = dict.fromkeys(writing)
         while waiting:
             before = len(waiting)
             for node in list(waiting):
                 for job in sorted(writing[node]):
-                    path = self._path_to(job, {**holding, **found})
+                    path = self._path_to(job, {**holding, **reached_nodes})
                     if path is not None:
-                        found[node] = ReachedNode(
+                        reached_nodes[node] = ReachedNode(
                             "dataset", (*path, self._facts.name(job), self._facts.name(node))
                         )
                         del waiting[node]
                         break
             if len(waiting) == before:
                 break
-        for node in found:
+        for node in reached_nodes:
             jobs = ", ".join(self._facts.names(writing[node]))
             self._note(
                 BlindSpot(
@@ -173,16 +173,16 @@ class _Matching:
                     message=f"column lineage unknown: {jobs} may use the column",
                 )
             )
-        return found
+        return reached_nodes
 
     def _path_to(self, job: int, reached: Mapping[int, ReachedNode]) -> tuple[str, ...] | None:
         paths = [reached[node].path for node in self._facts.inputs[job] if node in reached]
         return min(paths, key=lambda path: (len(path), path), default=None)
 
     def _jobs(self, reached: Mapping[int, ReachedNode]) -> dict[int, ReachedNode]:
-        """Return the jobs that write what a column reaches, or whose use of it is unknown."""
+        """Return the jobs that write what a column reaches, and jobs whose use of it is unknown."""
         facts = self._facts
-        found: dict[int, ReachedNode] = {}
+        reached_nodes: dict[int, ReachedNode] = {}
         for dataset in reached:
             for job in facts.readers[dataset]:
                 outputs = facts.outputs[job]
@@ -191,13 +191,13 @@ class _Matching:
                 if writes or unknown:
                     path = self._path_to(job, reached)
                     certainty: Certainty = "column" if writes else "dataset"
-                    found[job] = ReachedNode(certainty, (*(path or ()), facts.name(job)))
-        return found
+                    reached_nodes[job] = ReachedNode(certainty, (*(path or ()), facts.name(job)))
+        return reached_nodes
 
     def _reach_of_dataset(self, entity: Entity) -> dict[int, ReachedNode]:
-        found = self._trace(entity)
+        answer = self._trace(entity)
         reached: dict[int, ReachedNode] = {}
-        for id_, path in _shortest_paths(found).items():
+        for id_, path in _shortest_paths(answer).items():
             node = find_entity(id_, self._view.reader, self._identities)
             if node is not None:
                 reached[self._identities.canonical(node.node)] = ReachedNode("dataset", path)
@@ -205,10 +205,10 @@ class _Matching:
 
     def _trace(self, entity: Entity) -> Trace:
         question = Question(Direction.DOWNSTREAM, None, FOREVER, _NODES, self._around.stale_days)
-        found = trace(self._view.graph, self._view.reader, entity, question)
-        for spot in found.blind_spots:
+        answer = trace(self._view.graph, self._view.reader, entity, question)
+        for spot in answer.blind_spots:
             self._note(spot)
-        return found
+        return answer
 
     def _note(self, spot: BlindSpot) -> None:
         self._spots[spot.kind, spot.entity, spot.message] = spot
@@ -257,16 +257,16 @@ def _cause(finding: Finding, reached: ReachedNode) -> TriggerCause:
     )
 
 
-def _shortest_paths(found: Trace) -> dict[str, tuple[str, ...]]:
+def _shortest_paths(answer: Trace) -> dict[str, tuple[str, ...]]:
     """Return the shortest path from the root of a trace to each other node."""
     leaving: dict[str, set[str]] = defaultdict(set)
-    for edge in found.edges:
+    for edge in answer.edges:
         leaving[edge.source].add(edge.target)
-    paths: dict[str, tuple[str, ...]] = {found.root.id: (found.root.id,)}
+    paths: dict[str, tuple[str, ...]] = {answer.root.id: (answer.root.id,)}
     waiting = deque(paths)
     while waiting:
         node = waiting.popleft()
         for target in sorted(leaving[node] - paths.keys()):
             paths[target] = (*paths[node], target)
             waiting.append(target)
-    return {node: path for node, path in paths.items() if node != found.root.id}
+    return {node: path for node, path in paths.items() if node != answer.root.id}

@@ -25,12 +25,12 @@ ALERT_EVENTS: tuple[AlertEvent, ...] = ("opened", "changed", "resolved")
 
 
 class AlertContext(msgspec.Struct, kw_only=True, frozen=True):
-    """What an incident report says about the entity of a finding, the most important of it."""
+    """The most important parts of an incident report about the entity of a finding."""
 
     last_success: str | None
     last_written: str | None
     freshness: list[UpstreamFreshness]
-    runs: list[str]  # failed and late runs on the way
+    runs: list[str]  # failed and late runs upstream
     violations: list[str]  # failed checks and contracts
     changes: list[str]  # of schemas and code, since the last success
     suspects: list[str]  # the most likely cause first
@@ -43,9 +43,9 @@ class AlertContext(msgspec.Struct, kw_only=True, frozen=True):
             last_success=report.last_success,
             last_written=report.last_written,
             freshness=report.freshness[:_FRESHNESS_SHOWN],
-            runs=_told(report.runs),
-            violations=_told(report.violations),
-            changes=_told(report.changes),
+            runs=_describe_findings(report.runs),
+            violations=_describe_findings(report.violations),
+            changes=_describe_findings(report.changes),
             suspects=[
                 f"{s.id}: {s.findings[0].message}" for s in report.suspects[:_SUSPECTS_SHOWN]
             ],
@@ -54,14 +54,14 @@ class AlertContext(msgspec.Struct, kw_only=True, frozen=True):
 
     def lines(self) -> list[str]:
         """Return the context in words."""
-        found = [f"last success: {self.last_success}"] if self.last_success else []
-        found += [f"likely cause: {text}" for text in self.suspects[:1]]
+        text_lines = [f"last success: {self.last_success}"] if self.last_success else []
+        text_lines += [f"likely cause: {text}" for text in self.suspects[:1]]
         stale = [f"{each.dataset} ({each.age_hours:g} h)" for each in self.freshness
                  if each.late and each.age_hours is not None]  # fmt: skip
-        return found + ([f"late upstream: {', '.join(stale)}"] if stale else [])
+        return text_lines + ([f"late upstream: {', '.join(stale)}"] if stale else [])
 
 
-def _told(findings: Sequence[Finding]) -> list[str]:
+def _describe_findings(findings: Sequence[Finding]) -> list[str]:
     return [f"{each.entity}: {each.message}" for each in findings[:_FINDINGS_SHOWN]]
 
 
@@ -99,7 +99,7 @@ def render_line(alert: Alert) -> str:
     """Return an alert in one line."""
     finding = alert.finding
     word = finding.severity.value if alert.event != "resolved" else "resolved"
-    return escape_line(f"{word:<8} {finding.entity}: {_message(alert)}{_concerned(finding)}")
+    return escape_line(f"{word:<8} {finding.entity}: {_message(alert)}{_describe_scope(finding)}")
 
 
 def _message(alert: Alert) -> str:
@@ -109,7 +109,7 @@ def _message(alert: Alert) -> str:
     return finding.message
 
 
-def _concerned(finding: Finding) -> str:
+def _describe_scope(finding: Finding) -> str:
     parts = [f"since {finding.first_seen}"]
     if finding.affected_count:
         parts.append(f"{finding.affected_count} downstream")
@@ -136,7 +136,7 @@ def _slack_block(alert: Alert) -> dict[str, Any]:
     finding = alert.finding
     mark = "✅" if alert.event == "resolved" else _MARKS[finding.severity]
     lines = [f"{mark} *{_slack_text(finding.entity)}*", _slack_text(_message(alert))]
-    lines.append(f"_{_slack_text(_concerned(finding).strip(' ()'))}_")
+    lines.append(f"_{_slack_text(_describe_scope(finding).strip(' ()'))}_")
     named = ", ".join(f"`{_slack_text(a.id)}`" for a in finding.affected[:_AFFECTED_SHOWN])
     if named and alert.event != "resolved":
         lines.append(f"downstream: {named}")

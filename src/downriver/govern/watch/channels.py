@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 
 def open_channel(channel: AnyChannel, field: str) -> AlertSender:
-    """Return the sender of a channel; secrets are read now, so that a typo is found at once."""
+    """Return the sender of a channel.
+
+    Secrets are read now, so that a wrong name fails at the start.
+    """
     match channel:
         case FileChannel():
             return _File(channel)
@@ -106,7 +109,7 @@ class _Mail:
             with self._connect() as server:
                 server.send_message(self._message(alerts))
         except (OSError, smtplib.SMTPException, ValueError) as exc:
-            raise AlertNotSentError(_reason(exc)) from None  # a server may echo what it was sent
+            raise AlertNotSentError(_reason(exc)) from None  # a server may echo the request
 
     def _connect(self) -> smtplib.SMTP:
         channel = self._channel
@@ -169,7 +172,7 @@ class AlertDispatcher:
             self._threads.append(thread)
 
     def wake(self) -> None:
-        """Wake the threads: there are new alerts."""
+        """Wake the threads, because there are new alerts."""
         self._woken.set()
 
     def stop(self, timeout: float) -> None:

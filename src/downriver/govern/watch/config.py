@@ -105,7 +105,7 @@ class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
             moment += dt.timedelta(minutes=1)
             if not self._is_quiet(moment):
                 return int(moment.timestamp() * _SECOND)
-        return now  # every minute of the week is quiet, which is a mistake
+        return now  # every minute of the week is quiet: a configuration error
 
     def _is_quiet(self, moment: dt.datetime) -> bool:
         if _WEEK[moment.weekday()] in self.whole_days:
@@ -220,10 +220,10 @@ def is_secret_reference(text: str) -> bool:
 
 def read_secret(text: str, field: str) -> str:
     """Return the value of the environment variable in `${NAME}`."""
-    found = _REFERENCE.fullmatch(text)
-    value = os.environ.get(found[1], "") if found else ""
-    if found is None or not value:
-        name = found[1] if found else "it names"
+    match = _REFERENCE.fullmatch(text)
+    value = os.environ.get(match[1], "") if match else ""
+    if match is None or not value:
+        name = match[1] if match else "it names"
         raise InvalidRequestError(field, f"the environment variable {name} is not set")
     return value
 

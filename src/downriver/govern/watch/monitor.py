@@ -1,4 +1,4 @@
-"""The monitor: inspect what changed, compare it with the recorded findings, queue alerts."""
+"""The monitor: inspects changed entities, updates the recorded findings, and queues alerts."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class FindingRecorder:
         self.contexts: dict[str, AlertContext] = {}  # by id of the finding
 
     def compare(
-        self, ledger: FindingsTransaction, entities: set[str], found: Mapping[str, Finding]
+        self, ledger: FindingsTransaction, entities: set[str], findings: Mapping[str, Finding]
     ) -> None:
         """Record the differences to the open findings of these entities, and queue alerts."""
         known = ledger.of_entities(sorted(entities))
-        for id_, finding in found.items():
+        for id_, finding in findings.items():
             before = known.get(id_)
             if before is None:
                 self._open(ledger, finding)
@@ -99,7 +99,7 @@ class FindingRecorder:
             else:
                 self._keep(ledger, before, finding)
         for id_, before in known.items():
-            if id_ not in found:
+            if id_ not in findings:
                 self._resolve(ledger, before)
 
     def _open(self, ledger: FindingsTransaction, finding: Finding) -> None:
@@ -248,15 +248,15 @@ class Monitor:
 
     def _with_findings(self, reader: CatalogReader, identities: Identities) -> Iterator[int]:
         for entity in reader.findings.open_entities():
-            found = find_entity(entity, reader, identities)
-            if found is not None:
-                yield found.node
+            resolved = find_entity(entity, reader, identities)
+            if resolved is not None:
+                yield resolved.node
 
     # Findings
 
     def _inspect(self, nodes: list[int], now: int, news: FindingRecorder) -> None:
         entities: set[str] = set()
-        found: dict[str, Finding] = {}
+        findings: dict[str, Finding] = {}
         with self._reading() as view:
             graph, reader = view
             inspector = Inspector(graph, reader, self._watch, now, self._schedules)
@@ -266,12 +266,12 @@ class Monitor:
                 for finding in inspector.inspect(node):
                     completed = self._weighed(around.complete(finding, node))
                     if not any(ignore.covers(completed) for ignore in self._watch.ignore):
-                        found[completed.id] = completed
+                        findings[completed.id] = completed
                 self._note_due(node, inspector, now)
             if self._channels:
-                self._add_contexts(view, around, list(found.values()), now, news)
+                self._add_contexts(view, around, list(findings.values()), now, news)
         with self._store.ledger() as ledger:
-            news.compare(ledger, entities, found)
+            news.compare(ledger, entities, findings)
 
     def _add_contexts(
         self,

@@ -1,1 +1,1 @@
-"""Answers made from walks: traces, paths, lists of entities, diagnoses."""
+"""Answers that walks produce: traces, paths, lists of entities, diagnoses."""

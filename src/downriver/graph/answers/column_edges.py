@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from downriver.graph.answers.readers import find_loaders
 from downriver.graph.answers.view import (
     BLIND_SPOTS_SHOWN,
     WalkedEdges,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from downriver.model.facts import ColumnTransformation, Span
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader
+
+
+_NO_JOB = 0
 
 
 class _Statement(NamedTuple):
@@ -97,8 +101,8 @@ class ColumnEdgeView:
 
     def jobs(self, steps: WalkedEdges) -> dict[int, NodeId]:
         """Return the jobs that state these edges."""
-        stated = steps.edges[steps.edges != IMPLIED]
-        jobs = np.unique(self._columns.claim_job[self._columns.claim[stated]])
+        stated_edges = steps.edges[steps.edges != IMPLIED]
+        jobs = np.unique(self._columns.claim_job[self._columns.claim[stated_edges]])
         return self._reader.nodes.by_ids(jobs[jobs > 0].tolist())
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
@@ -166,10 +170,13 @@ class ColumnEdgeView:
     def without_columns(self, fillings: Ints) -> list[BlindSpot]:
         """Return a blind spot for each of these edges whose column lineage is unknown.
 
-        An edge fills a dataset: a job writes it, or it is derived from another dataset.
+        Each edge writes a dataset: by a job, or because the dataset derives from another one. A job
+        that loads data from its own code is left out: its columns have no source columns.
         """
         jobs, filled = self._graph.jobs(fillings), self._graph.flow.ends.target[fillings]
         unknown = ~self._is_claimed(jobs, filled)
+        loaders = find_loaders(self._reader, np.setdiff1d(jobs[unknown], [_NO_JOB]))
+        unknown &= ~np.isin(jobs, list(loaders))
         distinct = np.unique(pairs(jobs[unknown], filled[unknown]))
         shown = distinct[:BLIND_SPOTS_SHOWN]
         spots = self._no_column_lineage((shown >> 32).tolist(), (shown & 0xFFFF_FFFF).tolist())

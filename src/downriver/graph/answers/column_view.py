@@ -53,23 +53,23 @@ class ColumnView:
 
     def reach(self, *, downstream: bool) -> WalkResult:
         """Return the columns on one side of the root, and keep how each derives from it."""
-        found = self._reach(downstream=downstream)
-        reach = found.between_columns()
+        result = self._reach(downstream=downstream)
+        reach = result.between_columns()
         ranks = np.full(len(reach.nodes), INDIRECT, np.int32)
-        places = reach.places(found.columns(found.states.nodes))
-        composed = compose_ranks(found.states, self._rank_of(found.states.edges))
+        places = reach.places(result.columns(result.states.nodes))
+        composed = compose_ranks(result.states, self._rank_of(result.states.edges))
         np.minimum.at(ranks, places, composed)
         self._sides[downstream] = (reach, ranks)
         return reach
 
     def routes(self, end: int, limit: int) -> Routes:
         """Return the routes from the root to another column."""
-        found = self._reach(downstream=True, wanted=end)
-        paths, cut, reached = find_routes(found.states, end, limit)
+        result = self._reach(downstream=True, wanted=end)
+        paths, cut, reached = find_routes(result.states, end, limit)
         distinct = dict.fromkeys(
-            tuple(found.columns(np.array(path, np.int32)).tolist()) for path in paths
+            tuple(result.columns(np.array(path, np.int32)).tolist()) for path in paths
         )
-        return Routes([list(path) for path in distinct], cut, found.columns(reached))
+        return Routes([list(path) for path in distinct], cut, result.columns(reached))
 
     def _reach(self, *, downstream: bool, wanted: int = 0) -> ColumnReach:
         return reach_columns(
@@ -83,9 +83,9 @@ class ColumnView:
         )
 
     def _rank_of(self, edges: Ints) -> Ints:
-        stated = edges != IMPLIED
+        is_stated = edges != IMPLIED
         ranks = np.zeros(len(edges), np.int32)
-        ranks[stated] = self._columns.rank[edges[stated]]
+        ranks[is_stated] = self._columns.rank[edges[is_stated]]
         return ranks
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
@@ -93,18 +93,18 @@ class ColumnView:
         ranks = self._ranks(depths)
         nodes = self._edges.columns(depths)
         return {
-            column: _placed(node, depths[column], ranks.get(column))
+            column: _at_depth(node, depths[column], ranks.get(column))
             for column, node in nodes.items()
         }
 
     def _ranks(self, depths: Mapping[int, int]) -> dict[int, int]:
         """Return how each column derives from the root, on the side it is shown on."""
-        found: dict[int, int] = {}
+        rank_of: dict[int, int] = {}
         for downstream, (reach, ranks) in self._sides.items():
             columns = [c for c, depth in depths.items() if depth and (depth > 0) == downstream]
             places = reach.places(np.array(columns, np.int32))
-            found.update(zip(columns, ranks[places].tolist(), strict=True))
-        return found
+            rank_of.update(zip(columns, ranks[places].tolist(), strict=True))
+        return rank_of
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all claims that make the same statement."""
@@ -139,7 +139,8 @@ class ColumnView:
     def _other_spellings(self, reached: Ints) -> list[BlindSpot]:
         """List the columns that another name of their dataset has in another letter case.
 
-        Names of a dataset are joined, but only columns that are spelled alike.
+        The names of a dataset are joined, but its columns are joined only if they are spelled
+        alike.
         """
         identities = self._graph.identities
         joined = reached[identities.joined(self._columns.dataset[reached])]
@@ -149,8 +150,8 @@ class ColumnView:
         spots = []
         for dataset, field in places.values():
             group = identities.group(dataset)
-            known = {name for same in group for name in self._reader.columns.list_names(same)}
-            others = sorted(n for n in known if n != field and n.casefold() == field.casefold())
+            names = {name for same in group for name in self._reader.columns.list_names(same)}
+            others = sorted(n for n in names if n != field and n.casefold() == field.casefold())
             if others:
                 shown = identities.display_names([dataset], self._reader)[dataset].id
                 spots.append(
@@ -180,7 +181,7 @@ def _edge_order(edge: TraceEdge) -> tuple[str, ...]:
     )
 
 
-def _placed(node: TraceNode, depth: int, rank: int | None) -> TraceNode:
+def _at_depth(node: TraceNode, depth: int, rank: int | None) -> TraceNode:
     """Return a column at its depth, with how it derives from the root."""
     if rank is None:
         return msgspec.structs.replace(node, depth=depth)

@@ -1,8 +1,8 @@
 """Possible cuts: one dataset under two names, so that a trace may end too early.
 
-Names that certainly are one dataset are joined by the graph (`graph/index/name_index.py`). Here are
-the pairs that may be one dataset: one is read, the other is written, and their names differ only in
-spelling. A person decides with `downriver same`.
+The graph joins names that are certainly one dataset (`graph/index/name_index.py`). This module
+finds the pairs that may be one dataset: one is read, the other is written, and their names differ
+only in spelling. A person decides with `downriver same`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from downriver.graph.answers.view import limit_blind_spots
 from downriver.graph.walk.node_walk import reach_nodes
-from downriver.model.answers import BlindSpot, PossibleCut
+from downriver.model.answers import BlindSpot, PossibleCut, PossibleCuts
 from downriver.model.ids import DatasetId
 from downriver.openlineage.naming import NameDifference, compare_names
 
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 
 class _Pair(NamedTuple):
-    """Two datasets that may be one: data that is written to one may be read from the other."""
+    """Two datasets that may be one: a job may write one name and another job read the other."""
 
     written: int
     read: int
+
+
+_MOST_COMPARED = 500_000  # pairs of names, for one answer
 
 
 class CutDetector:
@@ -42,6 +45,7 @@ class CutDetector:
         self._reader = reader
         self._identities = index.nodes.identities
         self._names = index.nodes.names
+        self._not_compared: list[int] = []  # names that too many others resemble
         self._apart = {
             frozenset(map(self._identities.canonical, (one, other)))
             for one, other, same, _ in self._identities.statements()
@@ -59,30 +63,45 @@ class CutDetector:
             )
             for cut in cuts
         ]
-        return limit_blind_spots(spots, len(spots))
+        return [*limit_blind_spots(spots, len(spots)), *self._uncompared()]
 
-    def every_cut(self) -> list[PossibleCut]:
-        """Return all possible cuts of the graph."""
+    def _uncompared(self) -> list[BlindSpot]:
+        if not self._not_compared:
+            return []
+        count, first = len(self._not_compared), self._not_compared[0]
+        message = (
+            f"{count} names, of which this is the first, were not compared with the datasets that "
+            "have the same last part: there are too many. The data may continue at one of them"
+        )
+        entity = str(self._reader.nodes.by_ids([first])[first])
+        return [BlindSpot(kind="possible_cut", entity=entity, message=message)]
+
+    def every_cut(self) -> PossibleCuts:
+        """Return all possible cuts of the graph, and the names that were not compared."""
         ends = self._graph.flow.ends
         nodes = np.unique(np.concatenate([ends.source.values, ends.target.values]))
-        return self._rendered(self._at(self._identities.canonicals(nodes), downstream=False))
+        pairs = self._at(self._identities.canonicals(nodes), downstream=False)
+        blind_spots = self._uncompared()
+        return PossibleCuts(
+            cuts=self._rendered(pairs), complete=not blind_spots, blind_spots=blind_spots
+        )
 
     # Pairs
 
     def _at(self, reached: Ints, *, downstream: bool) -> set[_Pair]:
-        found = set(self._spelled_alike(reached, downstream=downstream))
-        found |= set(self._contained(reached, downstream=downstream))
-        found |= set(self._prefixed(reached, downstream=downstream))
+        pairs = set(self._spelled_alike(reached, downstream=downstream))
+        pairs |= set(self._contained(reached, downstream=downstream))
+        pairs |= set(self._prefixed(reached, downstream=downstream))
         return {
             pair
-            for pair in found
+            for pair in pairs
             if frozenset(pair) not in self._apart and not self._is_fed_by(pair.written, pair.read)
         }
 
     def _is_fed_by(self, written: int, read: int) -> bool:
-        """Return whether the data that is written comes from what is read.
+        """Return whether the written dataset derives from the dataset that is read.
 
-        Then they are two datasets: a model `orders` that is made from a source `shop.orders`.
+        If so, they are two datasets: for example a model `orders` derived from `shop.orders`.
         """
         return written in reach_nodes(self._graph, read, downstream=True).nodes
 
@@ -117,12 +136,12 @@ class CutDetector:
     def _contained(self, reached: Ints, *, downstream: bool) -> Iterator[_Pair]:
         if not self._names.containments:
             return
-        wanted = set(reached.tolist())
+        reached_nodes = set(reached.tolist())
         for file, folder in self._names.containments:
             ends = self._identities.canonical(file), self._identities.canonical(folder)
             for node, other in (ends, ends[::-1]):
                 if (
-                    node in wanted
+                    node in reached_nodes
                     and node != other
                     and self._is_used(node, downstream=not downstream)
                     and self._goes_on(node, other, downstream=downstream)
@@ -135,26 +154,40 @@ class CutDetector:
     def _prefixed(self, reached: Ints, *, downstream: bool) -> Iterator[_Pair]:
         """Compare each end of the walk with the datasets that have the same last part."""
         names, at = self._identities.every_name(reached)
-        ends = reached[np.unique(at[self._names.namesakes(names)])]
-        ends = ends[~self._used(ends, downstream=downstream)]
-        ends = ends[self._used(ends, downstream=not downstream)]
+        ends = reached[np.unique(at[self._names.namesakes(names) > 0])]
+        ends = ends[~self._have_edges(ends, downstream=downstream)]
+        ends = ends[self._have_edges(ends, downstream=not downstream)]
         if not len(ends):
             return
         names, at = self._identities.every_name(ends)
+        compared = self._compared(names)
+        self._not_compared += sorted(names[~compared].tolist())
+        names, at = names[compared], at[compared]
         node_of = dict(zip(names.tolist(), ends[at].tolist(), strict=True))
         alike = np.array(self._reader.nodes.namesakes(node_of), np.int32).reshape(-1, 2)
         others = self._identities.canonicals(alike[:, 1])
-        opposite = self._used(others, downstream=downstream)
-        opposite &= ~self._used(others, downstream=not downstream)
+        opposite = self._have_edges(others, downstream=downstream)
+        opposite &= ~self._have_edges(others, downstream=not downstream)
         rows = alike[opposite]
-        known = self._reader.nodes.by_ids(np.unique(rows).tolist())
+        ids = self._reader.nodes.by_ids(np.unique(rows).tolist())
         for name, other_name in rows.tolist():
             node, other = node_of[name], self._identities.canonical(other_name)
-            difference = _compare(known[name], known[other_name])
+            difference = _compare(ids[name], ids[other_name])
             if node != other and difference is NameDifference.PREFIX:
                 yield self._pair(node, other, downstream=downstream)
 
-    def _used(self, nodes: Ints, *, downstream: bool) -> Flags:
+    def _compared(self, names: Ints) -> Flags:
+        """Return which names to compare: those with the fewest namesakes, up to a number of pairs.
+
+        Thousands of datasets may have the same last part, and each pair of them is compared.
+        """
+        counts = self._names.namesakes(names).astype(np.int64)
+        order = np.argsort(counts, kind="stable")
+        compared: Flags = np.zeros(len(names), np.bool_)
+        compared[order[np.cumsum(counts[order]) <= _MOST_COMPARED]] = True
+        return compared
+
+    def _have_edges(self, nodes: Ints, *, downstream: bool) -> Flags:
         """Return which nodes have further edges, under any of their names."""
         if not len(nodes):
             return np.zeros(0, np.bool_)

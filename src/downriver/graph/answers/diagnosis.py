@@ -51,14 +51,14 @@ class DiagnosisBuilder:
         self._identities = view.graph.nodes.identities
         self._now = now
         self.derivations = list_derivations(columns)
-        # Without column lineage, everything that feeds the dataset may be the cause.
+        # Without column lineage, any upstream of the dataset may be the cause.
         self._way = columns if self.derivations else datasets
         self.places = list(self._places())
 
     def diagnose(self, metric: ColumnId, name: str) -> Diagnosis:
         """Return the diagnosis of the metric."""
         sources = list(
-            dict.fromkeys(c for found in self.derivations for c in found.input_columns)
+            dict.fromkeys(c for derivation in self.derivations for c in derivation.input_columns)
         ) or [place.dataset.name for place in self.places if place.depth == 1]
         runs = [run for place in self.places for run in self._runs(place)]
         failures = [run for run in runs if run.state in _FAILED]
@@ -104,7 +104,7 @@ class DiagnosisBuilder:
     def _runs(self, place: _Place) -> list[LastRun]:
         return list_last_runs(self._reader, place.writers, _RUNS)
 
-    # When it was filled
+    # Times of the last writes
 
     def _freshness(self, source: str) -> SourceFreshness:
         place = self._place_of(source)
@@ -127,7 +127,7 @@ class DiagnosisBuilder:
     def _filled_at(self, place: _Place) -> int | None:
         return last_filled(self._reader, place.writers)
 
-    # How it was checked
+    # Results of checks
 
     def _quality(self, place: _Place, metric: ColumnId) -> Iterator[QualityResult]:
         fields = {node.field for node in self._columns.nodes if node.name == place.dataset.name} | {
@@ -147,7 +147,7 @@ class DiagnosisBuilder:
                         )
         yield from latest.values()
 
-    # Where to look
+    # Suspects
 
     def _failing_checks(self, quality: list[QualityResult]) -> Iterator[MetricSuspect]:
         depths = {str(place.dataset): place.depth for place in self.places}
@@ -212,7 +212,7 @@ def _unseen(spots: list[BlindSpot]) -> Iterator[MetricSuspect]:
 
 def _latest(runs: list[LastRun]) -> list[LastRun]:
     """Return the last run of each job."""
-    found: dict[str, LastRun] = {}
+    latest: dict[str, LastRun] = {}
     for run in runs:
-        found.setdefault(run.job, run)
-    return list(found.values())
+        latest.setdefault(run.job, run)
+    return list(latest.values())

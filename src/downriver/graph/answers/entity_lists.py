@@ -1,6 +1,4 @@
-"""A trace as lists: the entities upstream and downstream of one, and the columns a column is made
-of.
-"""
+"""A trace as lists of upstream and downstream entities, and the source columns of a column."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ class _JobWords(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """How data gets to an entity from the one before it, and by which jobs."""
+    """How data flows to an entity from the previous one, and the jobs that move it."""
 
     flow_type: str
     transformation: str
@@ -108,14 +106,14 @@ class _StepFacts:
         return _grouped(self._answer.edges, attrgetter("source"))
 
     def is_shown(self, node: TraceNode) -> bool:
-        """Show a job only where data starts or ends at it; other jobs are listed in `via`."""
+        """Return whether to list a node. A job is listed only if data starts or ends at it."""
         if node.kind != "job":
             return True
         beyond = self._into if node.depth < 0 else self._out_of
         return node.id not in beyond
 
     def related(self, node: TraceNode, namespace: str) -> Related:
-        """Return a node with how data gets to it, or from it."""
+        """Return a node with the steps by which data flows to it or from it."""
         edges = (self._out_of if node.depth < 0 else self._into).get(node.id, [])
         way = _together([self._step(edge) for edge in edges])
         return Related(
@@ -134,7 +132,7 @@ class _StepFacts:
         )
 
     def _parents(self, node: TraceNode, edges: list[TraceEdge]) -> list[str]:
-        """Return the entities on the side of the root; behind a job, those that it connects."""
+        """Return the neighbours towards the root. Entities replace the jobs that connect them."""
         end = "target" if node.depth < 0 else "source"
         steps = self._out_of if node.depth < 0 else self._into
         parents: dict[str, None] = {}
@@ -163,8 +161,8 @@ class _StepFacts:
             return known
         source = self._nodes.get(edge.source)
         names = source.aliases if source is not None else ()
-        found = (self._flows.get((name, edge.target)) for name in names)
-        return next((flow for flow in found if flow is not None), FlowFacet())
+        flows = (self._flows.get((name, edge.target)) for name in names)
+        return next((flow for flow in flows if flow is not None), FlowFacet())
 
     def _read_flows(self, edges: Iterable[TraceEdge]) -> dict[tuple[str, str], FlowFacet]:
         """Return the facts of flows without a job, by source and target."""
@@ -178,11 +176,11 @@ class _StepFacts:
                 else (self._numbers[target],)
             )
         }
-        found: dict[tuple[str, str], FlowFacet] = {}
+        flows: dict[tuple[str, str], FlowFacet] = {}
         for number, facets in self._reader.facets.starting_with(numbers, FLOW_PREFIX).items():
             for flow in map(parse_flow, facets.values()):
-                found[flow.source, numbers[number]] = flow
-        return found
+                flows[flow.source, numbers[number]] = flow
+        return flows
 
     def _read_jobs(self, answer: Trace) -> dict[str, _JobWords]:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
@@ -204,8 +202,8 @@ def _grouped(edges: list[TraceEdge], end: Callable[[TraceEdge], str]) -> dict[st
 
 
 def _together(steps: list[_Step]) -> _Step:
-    """Return the steps by which data gets to one entity as one."""
-    if len(steps) == 1:  # nearly always
+    """Return one step that combines several steps to the same entity."""
+    if len(steps) == 1:  # the usual case
         return steps[0]
     described = [step for step in steps if step.transformation] or steps
     return _Step(
@@ -217,14 +215,14 @@ def _together(steps: list[_Step]) -> _Step:
 
 
 def _status(edges: list[TraceEdge]) -> str:
-    """Return `stale` where every edge is."""
+    """Return `stale` if every edge is stale."""
     if not edges or edges[0].status == "active":
         return "active"
     return "active" if any(edge.status == "active" for edge in edges) else "stale"
 
 
 def list_derivations(answer: Trace) -> list[ColumnDerivation]:
-    """Return how the root of a trace is derived: one entry for each job, ordered by name."""
+    """Return the derivations of the root of a trace: one entry for each job, ordered by name."""
     names = {node.id: f"{node.name}.{node.field}" for node in answer.nodes}
     by_job: defaultdict[str | None, list[TraceEdge]] = defaultdict(list)
     for edge in answer.edges:

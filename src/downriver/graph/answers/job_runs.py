@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader, Run
 
 
-_RUNS_LOOKED_AT = 50  # of a job, for one that completed
+_RUNS_LOOKED_AT = 50  # runs of a job, to find one that completed
 
 
 def list_last_runs(
     reader: CatalogReader, jobs: Iterable[NodeId], limit: int, until: int | None = None
 ) -> list[LastRun]:
-    """Return the last runs of jobs, of each job the latest first."""
+    """Return the last runs of jobs, grouped by job, the latest first."""
     numbers = _numbers(reader, jobs)
     runs = reader.runs.latest_of_each(numbers.values(), limit, until)
     return [
@@ -43,7 +43,7 @@ def writers_of_all(view: CatalogSnapshot, names: Iterable[int]) -> list[NodeId]:
 def last_filled(
     reader: CatalogReader, jobs: Iterable[NodeId], until: int | None = None
 ) -> int | None:
-    """Return when a run of any of the jobs that write something last completed."""
+    """Return the end of the last completed run of any of these jobs."""
     numbers = _numbers(reader, jobs).values()
     ends = [
         run.state_at
@@ -55,9 +55,9 @@ def last_filled(
 
 
 def _numbers(reader: CatalogReader, jobs: Iterable[NodeId]) -> dict[NodeId, int]:
-    wanted = list(jobs)
-    found = reader.nodes.find_each(wanted)
-    return {job: found[job] for job in wanted}
+    job_list = list(jobs)
+    numbers = reader.nodes.find_each(job_list)
+    return {job: numbers[job] for job in job_list}
 
 
 def _last_run(reader: CatalogReader, number: int, job: NodeId, run: Run) -> LastRun:

@@ -1,7 +1,7 @@
 """Edges between datasets and jobs, as answers show them: in order, with their evidence.
 
-Order and age are computed with arrays, and an edge that was shown before is not rendered again: an
-answer of a thousand nodes takes a few milliseconds.
+Order and age are computed with arrays, and rendered edges are cached. So an answer of a thousand
+nodes takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KIND_ORDER[sorted(_KIND_NAMES, key=_KIND_NAMES.__getitem__)] = np.arange(len(_K
 
 
 class _Rows(NamedTuple):
-    """Edges in the order of an answer. Equal keys: the same source, target and kind."""
+    """Edges in the order of an answer. Equal keys mean the same source, target and kind."""
 
     key: Longs
     id: Ints  # the store's
@@ -57,10 +57,10 @@ class NodeEdges:
         self._graph = index.nodes
         self._reader = reader
         self._question = question
-        self._tasks = tasks  # by job that reports a statement: the task that is shown
+        self._tasks = tasks  # statement job -> the task to show
 
     def rendered(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
-        """Return edges by source, target, kind and job: one for all names it was seen under."""
+        """Return edges by source, target, kind and job. All names of a node give one edge."""
         source, target = self._as_tasks(steps.source), self._as_tasks(steps.target)
         steps = steps._replace(source=source, target=target)
         rows = self._rows(steps, nodes)
@@ -99,7 +99,7 @@ class NodeEdges:
         return rows.at(np.argsort(key, kind="stable"))
 
     def _are_stale(self, edges: Ints, jobs: Ints) -> Flags:
-        """Return which edges are stale: the job ran for days, until `as_of`, without them."""
+        """Return which edges are stale: runs of the job did not confirm them for days."""
         until = np.minimum(self._graph.jobs_last_seen(jobs), self._question.as_of)
         before = until - stale_after(self._question.stale_days)
         stale: Flags = self._graph.flow.last_at.of(edges) < before

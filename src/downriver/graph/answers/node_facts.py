@@ -15,6 +15,7 @@ from downriver.graph.index.sorted_keys import pairs
 from downriver.graph.names.assets import dataset_type, job_type
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.ids import JobId
+from downriver.model.trust.tag_changes import EntityLabels
 from downriver.openlineage.facets.custom import ASSET, BLIND_SPOTS, parse_asset, parse_blind_spots
 from downriver.openlineage.facets.dataset import (
     DATASET_TYPE,
@@ -75,7 +76,7 @@ class NodeFacts(NamedTuple):
     columns: list[SchemaColumn]
     dropped: bool
     blind_spot_count: int
-    last_run: NodeRun | None  # of a dataset: of the jobs that write it
+    last_run: NodeRun | None  # for a dataset: those of the jobs that write it
     failed: bool  # the last run of the job, or of a job that writes the dataset, failed
 
 
@@ -89,7 +90,7 @@ class NodeFactsReader:
         self._until = None if as_of == FOREVER else as_of
 
     def read(self, nodes: Mapping[int, NodeId]) -> dict[int, NodeFacts]:
-        """Return the facts of nodes, given by canonical number with the id they are shown as."""
+        """Return the facts of nodes. `nodes` maps canonical numbers to displayed ids."""
         numbers = np.fromiter(nodes, np.int32, len(nodes))
         names, at = self._graph.identities.every_name(numbers)
         groups: dict[int, list[int]] = {node: [] for node in nodes}
@@ -131,7 +132,8 @@ class NodeFactsReader:
     ) -> dict[int, tuple[bool, str]]:
         """Return a sort key for the names of a node and the writers of a dataset.
 
-        Ids cannot be used, because they have the order of arrival. The displayed name comes last.
+        Ids cannot be the key, because they depend on the order of arrival. The displayed name is
+        last.
         """
         several = [names for names in (*groups.values(), *writers.values()) if len(names) > 1]
         shown = set(map(str, nodes.values()))
@@ -139,7 +141,7 @@ class NodeFactsReader:
         return {number: (str(name) in shown, str(name)) for number, name in names.items()}
 
     def types(self, nodes: Mapping[int, NodeId]) -> dict[int, str]:
-        """Return the asset types of nodes, given by canonical number with the id they show."""
+        """Return the asset types of nodes. `nodes` maps canonical numbers to displayed ids."""
         numbers = np.fromiter(nodes, np.int32, len(nodes))
         writers = self._writers(numbers)
         jobs = {job for listed in writers.values() for job in listed}
@@ -171,15 +173,15 @@ class NodeFactsReader:
         writes = flow.kind[edges] == EdgeKind.WRITES
         if self._until is not None:
             writes &= flow.first_at.of(edges) <= self._as_of
-        found: dict[int, list[int]] = {}
+        writers: dict[int, list[int]] = {}
         ends = zip(
             nodes[of_node[of_name[writes]]].tolist(),
             flow.ends.source[edges[writes]].tolist(),
             strict=True,
         )
         for dataset, job in sorted(set(ends)):
-            found.setdefault(dataset, []).append(job)
-        return found
+            writers.setdefault(dataset, []).append(job)
+        return writers
 
     def _facts(
         self,
@@ -227,7 +229,7 @@ def _merged(facets: Iterable[Mapping[str, bytes]]) -> dict[str, bytes]:
 
 
 def _unknown_types(fields: list[str]) -> list[SchemaColumn]:
-    """Return the columns that column lineage names, of a dataset without a schema."""
+    """Return the columns of a dataset without a schema, as column lineage names them."""
     return [SchemaColumn(field, "", "") for field in sorted(set(fields))]
 
 
@@ -239,7 +241,7 @@ class NeighbourCounts(NamedTuple):
 
 
 def count_neighbours(graph: NodeGraph, nodes: Ints, as_of: int = FOREVER) -> NeighbourCounts:
-    """Count the direct neighbours of canonical nodes, each neighbour once."""
+    """Count the direct neighbours of canonical nodes. Each neighbour counts once."""
     ends = graph.flow.ends
     upstream = _distinct_ends(graph, nodes, ends.entering.of_each, ends.source.values, as_of)
     downstream = _distinct_ends(graph, nodes, ends.leaving.of_each, ends.target.values, as_of)
@@ -263,18 +265,46 @@ def _distinct_ends(
 
 
 def find_stale(graph: NodeGraph, nodes: Ints, question: Question) -> set[int]:
-    """Return the nodes all of whose edges are stale: their jobs ran since without them."""
+    """Return the nodes that have only stale edges: later runs did not confirm them."""
     names, of_node = graph.identities.every_name(nodes)
     ends = graph.flow.ends
     parts = [rows.of_each(names) for rows in (ends.entering, ends.leaving)]
     edges = np.concatenate([part[0] for part in parts])
     places = of_node[np.concatenate([part[1] for part in parts])]
     if question.as_of != FOREVER:
-        known = graph.flow.first_at.of(edges) <= question.as_of
-        edges, places = edges[known], places[known]
+        was_seen = graph.flow.first_at.of(edges) <= question.as_of
+        edges, places = edges[was_seen], places[was_seen]
     seen = np.minimum(graph.jobs_last_seen(graph.jobs(edges)), question.as_of)
     stale = seen - graph.flow.last_at.of(edges) > question.stale_days * _DAY
     active = np.bincount(places[~stale], minlength=len(nodes))
     every = np.bincount(places, minlength=len(nodes))
-    found: list[int] = nodes[(every > 0) & (active == 0)].tolist()
-    return set(found)
+    stale_nodes: list[int] = nodes[(every > 0) & (active == 0)].tolist()
+    return set(stale_nodes)
+
+
+_LABELS = (OWNERSHIP, DOCUMENTATION, TAGS)
+
+
+def labels_of(reader: CatalogReader, names: list[int]) -> EntityLabels:
+    """Return the labels of a node, given all its names."""
+    return _labels(reader, reader.facets.of_each(names, _LABELS))
+
+
+def sent_labels(reader: CatalogReader, names: list[int]) -> EntityLabels | None:
+    """Return the labels in events of a node, given all its names, if a person set others."""
+    if not reader.facets.stated(names):
+        return None
+    sent = _labels(reader, reader.facets.sent(names, _LABELS))
+    return None if sent == labels_of(reader, names) else sent
+
+
+def _labels(reader: CatalogReader, facets: Mapping[int, Mapping[str, bytes]]) -> EntityLabels:
+    ids = reader.nodes.by_ids(facets)
+    bodies = [facets[name] for name in sorted(facets, key=lambda number: str(ids[number]))]
+    owners = dict.fromkeys(owner for of in bodies for owner in parse_owners(of.get(OWNERSHIP)))
+    texts = (parse_description(of.get(DOCUMENTATION)) for of in bodies)
+    return EntityLabels(
+        owners=list(owners),
+        tags=sorted({tag for of in bodies for tag in parse_tags(of.get(TAGS)).whole}),
+        description=next(filter(None, texts), ""),
+    )

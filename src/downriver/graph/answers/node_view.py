@@ -46,7 +46,7 @@ class NodeView:
         self._shown: dict[int, TraceNode] = {}  # by canonical id
         self._bodies: dict[int, bytes] = {}  # blind spots facets fetched so far
         self._asked: set[int] = set()  # nodes whose blind spots facets were fetched
-        self._tasks: dict[int, int] = {}  # by job that reports a statement: the task to show
+        self._tasks: dict[int, int] = {}  # statement job -> the task to show
         self.root = index.nodes.identities.canonical(node)
 
     def reach(self, *, downstream: bool) -> WalkResult:
@@ -66,7 +66,7 @@ class NodeView:
     def join_statements(self, depths: dict[int, int]) -> dict[int, int]:
         """Return the nodes to show, with their depths: tasks in place of their statements.
 
-        The root stays as it is, because it was asked for.
+        The root is not replaced, because the question names it.
         """
         if self._question.statements:
             return depths
@@ -90,7 +90,7 @@ class NodeView:
         return nodes
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
-        """Return edges with their evidence: one for all names under which it was seen."""
+        """Return edges with their evidence. Edges under several names of a node are one."""
         edges = NodeEdges(self._index, self._reader, self._question, self._tasks)
         return edges.rendered(steps, nodes)
 
@@ -104,7 +104,7 @@ class NodeView:
         return ids
 
     def readers(self, steps: WalkedEdges) -> set[int]:
-        """Return the jobs among the edges' ends that only read."""
+        """Return the jobs at the ends of these edges that only read."""
         reads = self._graph.flow.kind[steps.edges] == EdgeKind.READS
         # Sets, not setdiff1d, which takes longer for an answer of usual size.
         ends = set(steps.target[reads].tolist()) - set(steps.source.tolist())
@@ -118,12 +118,12 @@ class NodeView:
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
-        stated = [
+        explicit_jobs = [
             *self._unfollowed(reached),
             *reported_blind_spots(self._reported(reached.tolist()), self._ids_of),
             *CutDetector(self._index, self._reader).blind_spots(reached, downstream=downstream),
         ]
-        return stated if downstream else [*stated, *self._unfed(reached)]
+        return explicit_jobs if downstream else [*explicit_jobs, *self._unfed(reached)]
 
     def _reported(self, nodes: list[int]) -> dict[int, bytes]:
         """Return the blind spots facets of nodes. One query reads those of both sides."""
@@ -135,7 +135,7 @@ class NodeView:
         return {node: self._bodies[node] for node in nodes if node in self._bodies}
 
     def _unfollowed(self, reached: Ints) -> list[BlindSpot]:
-        """Name the jobs a root runs when it moves no data itself: an orchestrator's DAG."""
+        """List the child jobs of a root that moves no data itself, such as a DAG."""
         if len(reached) > 1:
             return []
         ends, root = self._graph.flow.ends, np.array([self.root], np.int32)

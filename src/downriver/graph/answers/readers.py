@@ -1,4 +1,4 @@
-"""Jobs that by their kind have no output, or no input.
+"""Jobs that have no output, or no input, because of their kind.
 
 Readers, such as Spark's `collect`, `toPandas` and `count`, only read a dataset. Their events have
 the job type READ. Events of older versions and of OpenLineage's Spark jar are recognised by the

@@ -31,6 +31,6 @@ def find_tasks(nodes: Mapping[int, NodeId], reader: CatalogReader) -> dict[int, 
             tasks[number] = JobId(node.namespace, name[1])
     if not tasks:
         return {}
-    known = reader.nodes.find_each(set(tasks.values()))
-    pairs = {(known[task], number) for number, task in tasks.items() if task in known}
+    task_ids = reader.nodes.find_each(set(tasks.values()))
+    pairs = {(task_ids[task], number) for number, task in tasks.items() if task in task_ids}
     return {number: task for task, number in reader.nodes.find_parents(pairs)}

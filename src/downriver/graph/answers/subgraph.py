@@ -30,7 +30,7 @@ def trace_subgraph(
     """
     graph = index.nodes
     every = np.union1d(nodes, connecting_jobs(graph, nodes, question.as_of)).astype(np.int32)
-    # The nodes that were asked for come before the jobs that connect them.
+    # The nodes of the question come before the jobs that connect them.
     shown = np.concatenate([nodes, np.setdiff1d(every, nodes)])[: question.limit].astype(np.int32)
     view = NodeView(index, reader, int(shown[0]), question)
     rendered = view.nodes(view.join_statements(dict.fromkeys(shown.tolist(), 0)))
@@ -62,10 +62,10 @@ def connecting_jobs(graph: NodeGraph, nodes: Ints, as_of: int = FOREVER) -> Ints
 
 
 def _at(graph: NodeGraph, edges: Ints, kind: EdgeKind, as_of: int) -> Ints:
-    wanted = graph.flow.kind[edges] == kind
+    is_kind = graph.flow.kind[edges] == kind
     if as_of != FOREVER:
-        wanted &= graph.flow.first_at.of(edges) <= as_of
-    chosen: Ints = edges[wanted]
+        is_kind &= graph.flow.first_at.of(edges) <= as_of
+    chosen: Ints = edges[is_kind]
     return chosen
 
 

@@ -35,20 +35,20 @@ def trace_numbered(
 ) -> tuple[Trace, dict[str, int]]:
     """Return the trace of an entity, and the store's number of each node."""
     view = _view(index, reader, entity, question)
-    found = _WalkedSides({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
-    shown = found.nearest(question.limit)
-    hidden = set() if question.readers else view.readers(found.steps(shown)) - {view.root}
+    sides = _WalkedSides({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
+    shown = sides.nearest(question.limit)
+    hidden = set() if question.readers else view.readers(sides.steps(shown)) - {view.root}
     for job in hidden:
         del shown[job]
     nodes = view.nodes(view.join_statements(shown))
-    edges = view.edges(found.steps(shown), nodes)
+    edges = view.edges(sides.steps(shown), nodes)
     blind_spots = [
         *_not_seen_yet(index, reader, entity, question),
-        *_limits(found, question, nodes[view.root].id),
+        *_limits(sides, question, nodes[view.root].id),
         *_stale(edges),
         *(
             spot
-            for down, reached in found.sides(shown)
+            for down, reached in sides.sides(shown)
             for spot in view.blind_spots(reached, downstream=down)
         ),
         *unread_job_spots(
@@ -65,7 +65,7 @@ def trace_numbered(
         edges=edges,
         complete=is_complete(blind_spots),
         blind_spots=blind_spots,
-        omitted_count=found.within + found.beyond - len(shown) - len(hidden),
+        omitted_count=sides.within + sides.beyond - len(shown) - len(hidden),
         reader_count=len(hidden),
     )
     return answer, {node.id: number for number, node in nodes.items()}
@@ -74,7 +74,7 @@ def trace_numbered(
 def count_reached(
     index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
 ) -> int:
-    """Return how many nodes are in the directions asked for, at any depth, with the root."""
+    """Count the nodes in the directions of the question, at any depth, including the root."""
     view = _view(index, reader, entity, question._replace(depth=None))
     return _WalkedSides(
         {down: view.reach(downstream=down) for down in _SIDES[question.direction]}
@@ -120,7 +120,8 @@ def _view(
     return ColumnView(index, reader, entity.column, question)
 
 
-# Which sides to look at: True is downstream, and comes first to show a node on both sides there.
+# The sides to walk: True is downstream. It comes first, so that a node on both sides is shown
+# there.
 _SIDES = {
     Direction.UPSTREAM: (False,),
     Direction.DOWNSTREAM: (True,),
@@ -188,15 +189,15 @@ def _not_seen_yet(
         yield BlindSpot(kind="not_seen_yet", entity=str(entity.id), message=message)
 
 
-def _limits(found: _WalkedSides, question: Question, root: str) -> Iterator[BlindSpot]:
-    if found.beyond:
+def _limits(sides: _WalkedSides, question: Question, root: str) -> Iterator[BlindSpot]:
+    if sides.beyond:
         message = (
-            f"{found.beyond} more nodes are one step beyond depth {question.depth}; "
+            f"{sides.beyond} more nodes are one step beyond depth {question.depth}; "
             "increase the depth"
         )
         yield BlindSpot(kind="depth_limit", entity=root, message=message)
-    if found.within > question.limit:
-        more = found.within - question.limit
+    if sides.within > question.limit:
+        more = sides.within - question.limit
         message = f"{more} more nodes were found than the {question.limit} shown; "
         yield BlindSpot(
             kind="node_limit",

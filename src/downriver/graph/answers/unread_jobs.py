@@ -22,7 +22,7 @@ def unread_job_spots(
 ) -> list[BlindSpot]:
     """Return a blind spot if the projects of these nodes have jobs that touch no known dataset.
 
-    Such a job reads or writes what only a run knows: it may use any of the datasets.
+    The datasets of such a job are known only at run time, so it may use any of these datasets.
     """
     isolated = [
         job for job in index.isolated_jobs.list(index.nodes, reader) if job.first_at <= as_of

@@ -68,10 +68,10 @@ class GraphView(Protocol):
         """Return edges by source, target, kind and job; facts about one edge are merged."""
 
     def readers(self, steps: WalkedEdges) -> set[int]:
-        """Return the jobs among the edges' ends that only read."""
+        """Return the jobs at the ends of these edges that only read."""
 
     def carriers(self, shown: Collection[int]) -> Ints:
-        """Return the datasets and jobs that nodes of this view are, or are columns of."""
+        """Return the datasets and jobs of the nodes of this view; for columns, their datasets."""
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Return the blind spots of the nodes reached in one direction."""
@@ -108,19 +108,19 @@ _CONFIDENCE = {
 
 
 def stale_after(days: int) -> int:
-    """Return how long a job runs without an edge, in µs, until the edge is stale."""
+    """Return how long runs of a job must lack an edge, in µs, until the edge is stale."""
     return days * _DAY
 
 
 def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER) -> bool:
-    """Return whether a job ran for days, until `as_of`, without this edge."""
+    """Return whether runs of a job, for days until `as_of`, did not confirm this edge."""
     return min(job_last_seen, as_of) - span.last.at > stale_after(days)
 
 
 def render_evidence(span: Span, *, stale: bool) -> EdgeEvidence:
     """Return the evidence of an edge seen over a span of time."""
     first_seen, first_event = _moment(span.first.at), _digest(span.first.digest)
-    once = span.first == span.last  # as for most flows that people register
+    once = span.first == span.last  # the case for most registered flows
     return EdgeEvidence(
         status="stale" if stale else "active",
         confidence=_CONFIDENCE[span.certainty],

@@ -1,3 +1,1 @@
-"""The graph as arrays of integers: nodes, columns, edges and identities, numbered by the store's
-ids.
-"""
+"""The graph as arrays of integers, which are the store's ids of nodes, columns and edges."""

@@ -1,8 +1,8 @@
 """Edges between integers: compressed rows (CSR) in both directions, and an overlay for new edges.
 
-A lookup costs what it returns, not what the graph holds. A few new edges are chained by node; many
-are merged into the compressed rows. Everything here is immutable for its readers: adding edges
-returns a new object.
+The cost of a lookup depends on its result, not on the size of the graph. A few new edges are
+chained by node; many are merged into the compressed rows. Everything here is immutable for its
+readers: adding edges returns a new object.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class EdgeRows:
         return self.of_each(nodes)[0]
 
     def of_each(self, nodes: Ints) -> tuple[Ints, Longs]:
-        """Return the edges at these nodes, and for each the place in `nodes` it belongs to."""
+        """Return the edges at these nodes, and the position in `nodes` of the node of each edge."""
         edges, places = self._of_each_compressed(nodes)
         if not len(self._new):
             return edges, places
@@ -144,7 +144,7 @@ class EdgeRows:
         return np.concatenate([edges, numbers]), np.concatenate([places, at])
 
     def _of_each_compressed(self, nodes: Ints) -> tuple[Ints, Longs]:
-        last = len(self._starts) - 1  # nodes past it have no edges here: start and end at the end
+        last = len(self._starts) - 1  # nodes past the end have no edges: their range is empty
         starts = self._starts[np.minimum(nodes, last)]
         counts = self._starts[np.minimum(nodes + 1, last)] - starts
         return self._edges[ranges(starts, counts)], np.repeat(np.arange(len(nodes)), counts)
@@ -194,28 +194,28 @@ class NewEdgeChains:
     def covering(self, nodes: Ints) -> NewEdgeChains:
         """Return chains of more edges; `nodes` is the node of every edge, old and new."""
         buffers, known = self._buffers, self._count
-        if buffers.count != known:  # a load that failed added edges; they are not ours
+        if buffers.count != known:  # a load that failed added these edges: ignore them
             buffers, known = _ChainBuffers(), 0
         buffers.append(nodes[known:])
         return NewEdgeChains(buffers, len(nodes))
 
     def of_each(self, nodes: Ints) -> tuple[Ints, Longs]:
-        """Return the edges at nodes, and for each the place in `nodes` it belongs to."""
+        """Return the edges at nodes, and for each edge the position of its node in `nodes`."""
         places = np.flatnonzero(nodes < len(self.first))
         edges = self.first[nodes[places]]
-        found, at = [NO_INTS], [places[:0]]
+        parts, at = [NO_INTS], [places[:0]]
         while True:
             here = (edges > 0) & (edges <= self._count)
             places, edges = places[here], edges[here]
             if not len(places):
-                return np.concatenate(found), np.concatenate(at)
-            found.append(edges)
+                return np.concatenate(parts), np.concatenate(at)
+            parts.append(edges)
             at.append(places)
             edges = self.next[edges]
 
 
 class _ChainBuffers:
-    """The memory of chains, which only the newest of them appends to."""
+    """The memory that several chains share. Only the newest chains append to it."""
 
     def __init__(self) -> None:
         self.first: Ints = np.zeros(16, np.int32)  # by node

@@ -1,6 +1,6 @@
-"""A cache of what answers show: names, nodes, and edges with their evidence.
+"""A cache of the parts of answers: names, nodes, and edges with their evidence.
 
-A node keeps its name as long as the catalog is not rebuilt. The evidence of an edge changes with
+The name of a node changes only when the catalog is rebuilt. The evidence of an edge changes with
 each event that shows the edge. So edges are kept for the newest snapshot only: a refresh drops
 those that changed, and a question on an older snapshot reads the store.
 """
@@ -26,7 +26,7 @@ _MOST_EDGES = 200_000
 
 
 class EdgeVersion(NamedTuple):
-    """What rendered edges are valid for: a state of the store, and the names of its datasets."""
+    """The version of rendered edges: a state of the store, and the names of its datasets."""
 
     state: StoreState
     naming: object
@@ -49,16 +49,16 @@ class AnswerCache:
         """Return datasets and jobs by their ids."""
         wanted = list(nodes)
         known = self._names
-        found = {node: known[node] for node in wanted if node in known}
-        if len(found) < len(wanted):
-            read = reader.nodes.by_ids([node for node in wanted if node not in found])
-            found |= read
+        cached_names = {node: known[node] for node in wanted if node in known}
+        if len(cached_names) < len(wanted):
+            read = reader.nodes.by_ids([node for node in wanted if node not in cached_names])
+            cached_names |= read
             with self._changing:
                 # Another dictionary, because other threads read this one without the lock.
                 if len(known) + len(read) > _MOST_NAMES:
                     self._names = {}
                 self._names.update(read)
-        return found
+        return cached_names
 
     def nodes(
         self, depths: Mapping[int, int], identities: Identities, reader: CatalogReader
@@ -67,18 +67,20 @@ class AnswerCache:
         naming, known = self._nodes
         if naming is not identities.naming:
             known = {}
-        found = {at[0]: known[at] for at in depths.items() if at in known}
-        if len(found) < len(depths):
-            missing = [node for node in depths if node not in found]
+        cached_nodes = {at[0]: known[at] for at in depths.items() if at in known}
+        if len(cached_nodes) < len(depths):
+            missing = [node for node in depths if node not in cached_nodes]
             read = {
                 node: _render_node(name, depths[node])
-                for node, name in identities.display_names(missing, reader).items()
+                for node, name in identities.display_names(
+                    missing, reader, known=self._names
+                ).items()
             }
-            found |= read
+            cached_nodes |= read
             kept = {} if len(known) + len(read) > _MOST_NAMES else known
             kept.update(((node, depths[node]), shown) for node, shown in read.items())
             self._nodes = (identities.naming, kept)
-        return found
+        return cached_nodes
 
     def edges(
         self,
@@ -92,15 +94,15 @@ class AnswerCache:
             missing = [edge for edge in edges if edge not in known]
             if not missing:
                 return [known[edge] for edge in edges]
-            found = {edge: known[edge] for edge in edges if edge in known}
+            cached_edges = {edge: known[edge] for edge in edges if edge in known}
         rendered = render(missing)
-        found.update(rendered)
+        cached_edges.update(rendered)
         with self._changing:
             if version == self._version:
                 if len(self._edges) + len(rendered) > _MOST_EDGES:
                     self._edges.clear()
                 self._edges.update(rendered)
-        return [found[edge] for edge in edges]
+        return [cached_edges[edge] for edge in edges]
 
     def refresh(self, version: EdgeVersion, changed_edges: set[int] | None) -> None:
         """Keep the edges that are valid in a newer version. None: any edge may have changed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from downriver.graph.index.adjacency import Adjacency
-from downriver.graph.index.edges import Table, tables
+from downriver.graph.index.edges import RetiredEdges, Table, tables
 from downriver.graph.index.sorted_keys import SortedKeys, pair, pairs
 from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times, Vector
 from downriver.model.ids import EVERY_FIELD
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from downriver.model.facts import ColumnTransformation
     from downriver.store import CatalogReader
 
-# How a column derives from another. Along a path, the largest of its edges counts.
+# How a column derives from another. A path has the largest rank of its edges.
 IDENTITY, TRANSFORMATION, AGGREGATION, INDIRECT = 0, 1, 2, 3
 _DIRECT_RANKS = {"IDENTITY": IDENTITY, "AGGREGATION": AGGREGATION}
 
@@ -37,7 +37,7 @@ class ColumnGraph:
 
     flow: Adjacency
     claim: Vector[np.int32]  # by edge
-    transformation: Vector[np.int32]  # by edge: which of the derivations that its claim states
+    transformation: Vector[np.int32]  # by edge: the position of the derivation in its claim
     rank: Vector[np.uint8]  # by edge
     dataset: Vector[np.int32]  # by column
     field: Vector[np.int32]  # by column
@@ -76,21 +76,28 @@ class ColumnGraph:
         return len(self.dataset)
 
     def loaded(
-        self, reader: CatalogReader, changed_after: int, retired: frozenset[int] = frozenset()
+        self,
+        reader: CatalogReader,
+        changed_after: int,
+        retired: frozenset[int] = frozenset(),
+        retired_edges: RetiredEdges = frozenset(),
     ) -> ColumnGraph:
         """Return the graph with the columns, claims and edges that are new, and new times.
 
-        Columns of retired datasets have no edges, and retired jobs derive none.
+        Columns of retired datasets have no edges, and retired jobs derive none. A retired edge to a
+        job hides the derivations from that dataset, and one from a job those of that dataset.
         """
         graph = self
         hidden = np.array(sorted(retired), np.int64)
+        ends = np.array(sorted(retired_edges), np.int64).reshape(-1, 2)
+        hidden_edges = pairs(ends[:, 0], ends[:, 1])
         for table in tables(_with_hashes(reader.changes.columns(self.size - 1)), _COLUMNS):
             graph = graph._with_columns(table)
         for table in tables(reader.changes.claims(changed_after), _CLAIMS):
             graph = graph._with_claims(table)
         derivations = reader.changes.derivations(self.last_claim)
         while some := list(islice(derivations, _CLAIMS_AT_ONCE)):
-            graph = graph._with_derivations(some, hidden)
+            graph = graph._with_derivations(some, hidden, hidden_edges)
         return replace(
             graph,
             flow=graph.flow.indexed(),
@@ -113,11 +120,11 @@ class ColumnGraph:
         return self.columns_by_place.find(pair(dataset, field))
 
     def find_each(self, datasets: Ints, fields: Ints) -> Ints:
-        """Return the column at each place, 0 where there is none."""
-        found = np.zeros(len(datasets), np.int32)
+        """Return the column of each dataset and field, 0 if there is none."""
+        numbers = np.zeros(len(datasets), np.int32)
         columns, at = self.columns_by_place.find_each(pairs(datasets, fields))
-        found[at] = columns
-        return found
+        numbers[at] = columns
+        return numbers
 
     def has_star(self, datasets: Ints) -> Flags:
         """Return which datasets have a `*` column."""
@@ -136,7 +143,7 @@ class ColumnGraph:
         return has_star
 
     def known_by(self, edges: Ints, as_of: int) -> Flags:
-        """Return which edges had been claimed at a time."""
+        """Return which edges a claim already stated at a time."""
         flags: Flags = self.claim_first.of(self.claim[edges]) <= as_of
         return flags
 
@@ -144,15 +151,15 @@ class ColumnGraph:
         """Return which jobs have column lineage of a dataset. Job 0 stands for no job."""
         flags = np.zeros(len(jobs), np.bool_)
         claims, at = self.claims_by_pair.find_each(pairs(jobs, datasets))
-        known = self.claim_has_edges[claims] & (self.claim_first.of(claims) <= as_of)
-        flags[at[known]] = True
+        is_claimed = self.claim_has_edges[claims] & (self.claim_first.of(claims) <= as_of)
+        flags[at[is_claimed]] = True
         return flags
 
     def _with_columns(self, table: Table) -> ColumnGraph:
         ids, datasets = table["id"], table["dataset"]
         fields, field_numbers = self.field_numbers.of(table["name"])
         starred = self.starred.grown(int(datasets.max()) + 1)
-        # Set in memory that older snapshots share: there it leads to a lookup that finds nothing.
+        # Older snapshots share this memory. There, the flag only causes a lookup without a result.
         starred.values[datasets[fields == STAR]] = True
         return replace(
             self,
@@ -178,7 +185,10 @@ class ColumnGraph:
         )
 
     def _with_derivations(
-        self, stored: list[tuple[int, bytes, list[ColumnTransformation]]], retired: Longs
+        self,
+        stored: list[tuple[int, bytes, list[ColumnTransformation]]],
+        retired: Longs,
+        retired_edges: Longs,
     ) -> ColumnGraph:
         edges = [np.frombuffer(packed, "<i4").reshape(3, -1) for _, packed, _ in stored]
         sources, targets, transformation = np.concatenate(edges, axis=1)
@@ -193,9 +203,12 @@ class ColumnGraph:
             np.repeat(claims, sizes),
             np.array(ranks, np.uint8)[first_kinds + transformation],
         )
-        if len(retired):
+        if len(retired) or len(retired_edges):
             nodes = (self.dataset[sources], self.dataset[targets], self.claim_job[claim])
-            shown = ~np.logical_or.reduce([np.isin(of, retired) for of in nodes])
+            read, written = pairs(nodes[0], nodes[2]), pairs(nodes[2], nodes[1])
+            hidden = [np.isin(of, retired) for of in nodes]
+            hidden += [np.isin(of, retired_edges) for of in (read, written)]
+            shown = ~np.logical_or.reduce(hidden)
             sources, targets, transformation = sources[shown], targets[shown], transformation[shown]
             claim, rank = claim[shown], rank[shown]
         return replace(

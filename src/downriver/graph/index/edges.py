@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ Table = npt.NDArray[np.void]
 FOREVER = int(np.iinfo(np.int64).max)
 _CHUNK = 50_000
 
+RetiredEdges: TypeAlias = frozenset[tuple[int, int]]  # source and target: dataset and job
 EDGE_COLUMNS = np.dtype(
     [(name, np.int64) for name in ("id", "kind", "source", "target", "via", "first_at", "last_at")]
 )

@@ -7,11 +7,13 @@ result depends on the facts alone, not on the order in which the names arrive.
 from __future__ import annotations
 
 from collections import defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.edges import Edges, Table
+from downriver.graph.index.edges import EDGE_COLUMNS, Edges, Table
+from downriver.graph.index.sorted_keys import pairs
 from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times
 from downriver.model.facts import EdgeKind
 
@@ -39,7 +41,7 @@ class Statement(NamedTuple):
 
 
 class Identities:
-    """Which node ids are one node. The smallest id of a group stands for it in the graph.
+    """Groups of node ids that are one node. The smallest id of a group represents it in the graph.
 
     Immutable: loading more names returns a new object.
     """
@@ -100,7 +102,7 @@ class Identities:
         return sorted(self._rings.members(node))
 
     def every_name(self, nodes: Ints) -> tuple[Ints, Longs]:
-        """Return these nodes under each of their ids, and for each its place in `nodes`."""
+        """Return all ids of these nodes, and for each id the position of its node in `nodes`."""
         places = np.arange(len(nodes))
         if not self:
             return nodes, places
@@ -117,7 +119,7 @@ class Identities:
         return np.concatenate(names), np.concatenate(of_nodes)
 
     def of_any_name(self, flags: Flags) -> Flags:
-        """Return the flags by id, with a flag for each id of a node of which any id has one."""
+        """Return flags by id. If one id of a node has the flag, all its ids get it."""
         smallest = self._rings.smallest
         joined = np.flatnonzero(smallest)
         spread = np.zeros(max(len(flags), len(smallest)), np.bool_)
@@ -134,7 +136,7 @@ class Identities:
         sources = np.unique(table["source"]).astype(np.int32)
         before = self._joining(sources)
         names = self._names.merged(table)[0].indexed()
-        facets = self._latest_facets(table)
+        facets = _latest_facets(self._facet_at, table)
         now = Identities(names, facets, self._rings, self._spelled_alike, self.naming)
         after = now._joining(sources)
         parted, joined = np.setdiff1d(before, after), np.setdiff1d(after, before)
@@ -144,6 +146,54 @@ class Identities:
             ends = (end for edge in parted.tolist() for end in now._ends(edge))
             now._rings = now._joined_again(ends, map(now._ends, joined.tolist()))
         return now
+
+    def at(self, moment: int) -> Identities:
+        """Return the identities that the facts seen until a moment lead to.
+
+        A fact that was seen before and after the moment counts as valid in between.
+        """
+        if (self._names.last_at.values <= moment).all():
+            return self
+        names, facets = self._names_at(moment)
+        past = Identities(names, facets, self._rings, self._spelled_alike)
+        old, new = self._joined_pairs(), past._joined_pairs()
+        changed = self._names.kind.values[self._names.last_at.values > moment] != EdgeKind.ALIAS
+        if np.array_equal(old, new) and not changed.any():
+            return self
+        parted, joined = np.setdiff1d(old, new), np.setdiff1d(new, old)
+        ends = np.concatenate([parted >> 32, parted & 0xFFFFFFFF]).tolist()
+        past._rings = past._joined_again(
+            ends, zip((joined >> 32).tolist(), (joined & 0xFFFFFFFF).tolist(), strict=True)
+        )
+        return past
+
+    def _names_at(self, moment: int) -> tuple[Edges, Times]:
+        """Return the edges between names that were seen until a moment, and the times of facets.
+
+        The catalog has the first and the last time of a fact. Of a fact that was also seen later,
+        the first is the only one that is known to be before the moment. Its other times are
+        unknown, so an alias then counts as part of the latest symlinks facet before the moment.
+        """
+        names = self._names
+        edges = np.flatnonzero(names.first_at.values <= moment)
+        table = np.zeros(len(edges), EDGE_COLUMNS)
+        table["id"], table["kind"] = names.id[edges], names.kind[edges]
+        table["source"], table["target"] = names.ends.source[edges], names.ends.target[edges]
+        table["via"] = names.via[edges]
+        table["first_at"], table["last_at"] = names.first_at.of(edges), names.last_at.of(edges)
+        later = table["last_at"] > moment
+        table["last_at"][later] = table["first_at"][later]
+        facets = _latest_facets(Times.empty(), table)
+        continued = later & (table["kind"] == EdgeKind.ALIAS)
+        table["last_at"][continued] = facets.of(table["source"][continued])
+        return Edges.empty().merged(table)[0].indexed(), facets
+
+    def _joined_pairs(self) -> Longs:
+        """Return every pair of names that an edge joins now, as sorted keys."""
+        ends = self._names.ends
+        edges = self._joining(np.unique(ends.source.values).astype(np.int32))
+        keys: Longs = np.unique(pairs(ends.source[edges], ends.target[edges]))
+        return keys
 
     def spelled_alike(self, certain: Mapping[int, int]) -> Identities:
         """Return identities in which each id of `certain` is the same dataset as its value."""
@@ -170,8 +220,11 @@ class Identities:
         for edge, at in zip(edges.tolist(), names.last_at.of(edges).tolist(), strict=True):
             pair = self._ends(edge)
             statement = Statement(*pair, same=bool(names.kind[edge] == EdgeKind.SAME), at=at)
-            known = latest.get(pair)
-            if known is None or (at, not statement.same) > (known.at, not known.same):
+            latest_statement = latest.get(pair)
+            if latest_statement is None or (at, not statement.same) > (
+                latest_statement.at,
+                not latest_statement.same,
+            ):
                 latest[pair] = statement
         return list(latest.values())
 
@@ -191,16 +244,6 @@ class Identities:
             groups[certain[node]] = group
         return allowed
 
-    def _latest_facets(self, table: Table) -> Times:
-        alias = table[table["kind"] == EdgeKind.ALIAS]
-        if not len(alias):
-            return self._facet_at
-        sources, places = np.unique(alias["source"], return_inverse=True)
-        times = self._facet_at.grown(int(sources[-1]) + 1)
-        latest = times.of(sources)
-        np.maximum.at(latest, places, alias["last_at"])
-        return times.replaced(sources, latest).settled()
-
     def _joining(self, sources: Ints) -> Ints:
         """Return the edges from these datasets that join two names now.
 
@@ -216,14 +259,14 @@ class Identities:
         current = ~alias & (kind != EdgeKind.DIFFERENT)
         current[alias] = names.last_at.of(edges[alias]) == self._facet_at.of(source[alias])
         if EdgeKind.SAME in kind:
-            stated = {(one, other) for one, other, same, _ in self.statements() if same}
+            stated_pairs = {(one, other) for one, other, same, _ in self.statements() if same}
             for at in np.flatnonzero(kind == EdgeKind.SAME):
-                current[at] = (int(source[at]), int(target[at])) in stated
+                current[at] = (int(source[at]), int(target[at])) in stated_pairs
         joining: Ints = edges[current & (source != target)]
         return joining
 
     def _joined_again(self, parted: Iterable[int], joined: Iterable[tuple[int, int]]) -> _Rings:
-        """Dissolve the groups of `parted` and join what still belongs together, and `joined`."""
+        """Dissolve the groups of `parted`, then join ids that belong together, and `joined`."""
         ends, alike, joined = self._names.ends, self._spelled_alike, list(joined)
         size = max(
             ends.source.values.max(initial=0),
@@ -244,16 +287,24 @@ class Identities:
     # The name to show
 
     def display_names(
-        self, nodes: Iterable[int], reader: CatalogReader, *, as_sent: bool = False
+        self,
+        nodes: Iterable[int],
+        reader: CatalogReader,
+        *,
+        as_sent: bool = False,
+        known: Mapping[int, NodeId] = MappingProxyType({}),
     ) -> dict[int, DisplayName]:
         """Return the name that answers show for each node.
 
         With `as_sent` it is the name by which events read and write the dataset, else the name
-        that their symlinks give, which is the logical one.
+        that their symlinks give, which is the logical one. Names that are `known` are not read.
         """
         wanted = np.fromiter(nodes, np.int32)
         members, at = self.every_name(wanted)
-        ids = reader.nodes.by_ids(members.tolist())
+        numbers = members.tolist()
+        ids = {number: known[number] for number in numbers if number in known}
+        if len(ids) < len(numbers):
+            ids |= reader.nodes.by_ids([number for number in numbers if number not in ids])
         several = np.flatnonzero(self.joined(members))
         if not len(several):
             return {node: DisplayName(name, ()) for node, name in ids.items()}
@@ -270,16 +321,14 @@ class Identities:
         return names
 
     def _precedence(self, nodes: Ints, *, as_sent: bool) -> list[tuple[bool, bool, int]]:
-        """Return a sort key for each name: of a node, the name with the smallest one is shown.
+        """Return a sort key for each name. The name with the smallest key of a node is shown.
 
         A name in use comes before one that was renamed, a logical name before a physical one (or
         after it, `as_sent`), and the target of the latest rename before others.
         """
         names = self._names
-        leaving, at_source = names.ends.leaving.of_each(nodes)
         entering, at_target = names.ends.entering.of_each(nodes)
-        away = self._last_renames(leaving, at_source, len(nodes))
-        back = self._last_renames(entering, at_target, len(nodes))
+        away, back = self._renames_away(nodes), self._renames_back(nodes)
         sources = np.unique(names.ends.source[entering])
         current = np.isin(entering, self._joining(sources))
         logical = np.zeros(len(nodes), np.bool_)
@@ -287,12 +336,35 @@ class Identities:
         late = logical == as_sent
         return list(zip((away > back).tolist(), late.tolist(), (-back).tolist(), strict=True))
 
+    def renamed(self, nodes: Ints) -> Flags:
+        """Return which of these names were replaced by another one, and not given again since."""
+        flags: Flags = self._renames_away(nodes) > self._renames_back(nodes)
+        return flags
+
+    def _renames_away(self, nodes: Ints) -> Longs:
+        return self._last_renames(*self._names.ends.leaving.of_each(nodes), len(nodes))
+
+    def _renames_back(self, nodes: Ints) -> Longs:
+        return self._last_renames(*self._names.ends.entering.of_each(nodes), len(nodes))
+
     def _last_renames(self, edges: Ints, at: Longs, count: int) -> Longs:
         """Return for each of several nodes when the last of these edges renamed it, or 0."""
         latest = np.zeros(count, np.int64)
         renames = self._names.kind[edges] == EdgeKind.RENAMED
         np.maximum.at(latest, at[renames], self._names.last_at.of(edges[renames]))
         return latest
+
+
+def _latest_facets(facet_at: Times, table: Table) -> Times:
+    """Return the time of the last symlinks facet by dataset, with those of new alias edges."""
+    alias = table[table["kind"] == EdgeKind.ALIAS]
+    if not len(alias):
+        return facet_at
+    sources, places = np.unique(alias["source"], return_inverse=True)
+    times = facet_at.grown(int(sources[-1]) + 1)
+    latest = times.of(sources)
+    np.maximum.at(latest, places, alias["last_at"])
+    return times.replaced(sources, latest).settled()
 
 
 class _Rings:
@@ -303,8 +375,8 @@ class _Rings:
         self.next = following
 
     def canonical(self, node: int) -> int:
-        known = node < len(self.smallest)
-        return (int(self.smallest[node]) if known else 0) or node
+        is_in_range = node < len(self.smallest)
+        return (int(self.smallest[node]) if is_in_range else 0) or node
 
     def members(self, node: int) -> Iterator[int]:
         yield node

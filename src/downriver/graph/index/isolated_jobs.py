@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Project(NamedTuple):
-    """Where a job belongs: a repository, or the namespace of jobs without one."""
+    """The project of a job: its repository, or its namespace if it has no repository."""
 
     repository: str
     namespace: str
 
     def has(self, other: Project) -> bool:
-        """Return whether a job of another place may be of this project."""
+        """Return whether a job in another repository or namespace may belong to this project."""
         if self.repository and other.repository:
             return self.repository == other.repository
         return self.namespace == other.namespace

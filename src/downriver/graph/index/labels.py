@@ -1,8 +1,8 @@
-"""Types, tags and owners of every node, as numbers: what searches show, count and filter by.
+"""Types, tags and owners of every node, as numbers. Searches show, count and filter by them.
 
-A label is stored as the number of its value, four bytes for each node and kind of label. The labels
-that a node has under its several names are joined by each question, because names are joined and
-separated later.
+A label is stored as the number of its value, four bytes for each node and kind of label. A node may
+have labels under several names. Each question joins them, because names may be joined or separated
+at any time.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class TagSet(NamedTuple):
 
     def of(self, column: str) -> frozenset[str]:
         """Return the tags of a column."""
-        wanted = column.casefold()
-        return frozenset().union(*(tags for name, tags in self.of_columns if name == wanted))
+        folded = column.casefold()
+        return frozenset().union(*(tags for name, tags in self.of_columns if name == folded))
 
     def union(self, other: TagSet) -> TagSet:
         """Return the tags of both."""
@@ -79,7 +79,7 @@ class LabelCounts(NamedTuple):
 class _Values(Generic[T]):
     """Values and their numbers. 0 is no value. Values are only added.
 
-    `words` returns what searches count and show of a value.
+    `words` returns the words of a value that searches count and show.
     """
 
     def __init__(self, none: T, words: Callable[[T], Iterable[str]]) -> None:
@@ -92,9 +92,9 @@ class _Values(Generic[T]):
 
     def number(self, value: T) -> int:
         """Return the number of a value, a new one if the value is new."""
-        known = self._numbers.get(value)
-        if known is not None:
-            return known
+        value_number = self._numbers.get(value)
+        if value_number is not None:
+            return value_number
         with self._adding:
             number = self._numbers.setdefault(value, len(self.items))
             if number == len(self.items):
@@ -121,7 +121,7 @@ class _Values(Generic[T]):
         return total
 
     def flags(self, numbers: Ints, is_wanted: Callable[[T], bool]) -> Flags:
-        """Return for each number whether its value is wanted. Each value is tested once."""
+        """Return for each number whether its value passes a test. Each value is tested once."""
         wanted = np.bincount(numbers) > 0
         for number in np.flatnonzero(wanted).tolist():
             wanted[number] = is_wanted(self.items[number])
@@ -209,12 +209,12 @@ class Labels:
             NodeLabels(
                 values.types.items[kind], values.tags.items[tags], values.owners.items[owned]
             )
-            for kind, tags, owned in np.transpose(self._joined(nodes, graph)).tolist()
+            for kind, tags, owned in np.transpose(self._join_names(nodes, graph)).tolist()
         ]
 
     def counts(self, nodes: Ints, graph: NodeGraph) -> LabelCounts:
         """Count the labels of nodes."""
-        types, tags, owners = self._joined(nodes, graph)
+        types, tags, owners = self._join_names(nodes, graph)
         return LabelCounts(
             self.values.types.total(types),
             self.values.tags.total(tags),
@@ -223,7 +223,7 @@ class Labels:
 
     def of_type(self, nodes: Ints, graph: NodeGraph, pattern: str) -> Flags:
         """Return for each node whether its type matches a pattern."""
-        types, _, _ = self._joined(nodes, graph)
+        types, _, _ = self._join_names(nodes, graph)
         return self.values.types.flags(types, label_pattern(pattern))
 
     def allowed(self, graph: NodeGraph, *, tag: str | None, owner: str | None) -> Flags:
@@ -247,12 +247,12 @@ class Labels:
 
     @property
     def tag_counts(self) -> Counter[str]:
-        """How many nodes have each tag, of their own or of a column."""
+        """Count the nodes with each tag, on the node or on a column."""
         return self.values.tags.total_of_all(self.numbers[TAGS])
 
     @property
     def owner_counts(self) -> Counter[str]:
-        """How many nodes have each owner."""
+        """Count the nodes of each owner."""
         return self.values.owners.total_of_all(self.numbers[OWNERSHIP])
 
     def tagged_columns(self, pattern: str) -> tuple[Flags, set[str]]:
@@ -271,7 +271,7 @@ class Labels:
         numbers = self.numbers[TAGS]
         return self.values.tags.items[int(numbers[node])] if node < len(numbers) else TagSet()
 
-    def _joined(self, nodes: Ints, graph: NodeGraph) -> tuple[Ints, Ints, Ints]:
+    def _join_names(self, nodes: Ints, graph: NodeGraph) -> tuple[Ints, Ints, Ints]:
         """Return the numbers of type, tags and owners of each node under all its names."""
         names, at = graph.identities.every_name(nodes)
         values, types = self.values, self.values.types
@@ -322,8 +322,8 @@ class Labels:
 
 def label_pattern(pattern: str) -> Callable[[str], bool]:
     """Return a test for a pattern with `*` and `?`, whatever the case."""
-    wanted = re.compile(fnmatch.translate(pattern.casefold())).match
-    return lru_cache(None)(lambda value: wanted(value.casefold()) is not None)
+    matches = re.compile(fnmatch.translate(pattern.casefold())).match
+    return lru_cache(None)(lambda value: matches(value.casefold()) is not None)
 
 
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Datasets by the loose form of their names: which may be, or certainly are, one dataset.
+"""Datasets by the loose form of their names, to find names that are or may be one dataset.
 
 Only names that share a form are kept as objects. All others cost 25 bytes.
 """
@@ -40,7 +40,7 @@ class NameIndex:
     files: SortedKeys  # loose form of a folder -> files in it
     shorts: SortedKeys  # last part of the name -> datasets
     last_id: int = 0
-    has_namesakes: Flags = field(default_factory=lambda: np.zeros(1, np.bool_))  # by id
+    namesake_counts: Ints = field(default_factory=lambda: np.zeros(1, np.int32))  # by id
     spellings: Mapping[int, Mapping[DatasetId, int]] = field(default_factory=dict)
     key_of: Mapping[int, int] = field(default_factory=dict)  # of datasets that share a key
     twins: Mapping[int, int] = field(default_factory=dict)
@@ -92,18 +92,18 @@ class NameIndex:
         return index, new
 
     def _with_namesakes(self, new: Longs) -> NameIndex:
-        """Mark the datasets that have the last part of their name in common with a new one."""
-        numbers, several = _sharing(self.shorts, np.unique(new))[:2]
-        flags: Flags = np.zeros(self.last_id + 1, np.bool_)
-        flags[: len(self.has_namesakes)] = self.has_namesakes
-        flags[numbers[several]] = True
-        return replace(self, has_namesakes=flags)
+        """Count how many others have the same last part of their name, where that changed."""
+        numbers, places = self.shorts.find_each(np.unique(new))
+        counts: Ints = np.zeros(self.last_id + 1, np.int32)
+        counts[: len(self.namesake_counts)] = self.namesake_counts
+        counts[numbers] = np.bincount(places)[places] - 1
+        return replace(self, namesake_counts=counts)
 
-    def namesakes(self, datasets: Ints) -> Flags:
-        """Return which nodes are datasets whose last name part occurs in another name."""
-        known = datasets < len(self.has_namesakes)  # later ids are those of jobs
-        flags: Flags = self.has_namesakes[np.where(known, datasets, 0)]
-        return flags
+    def namesakes(self, datasets: Ints) -> Ints:
+        """Return how many other names have the same last part as each of these datasets."""
+        is_counted = datasets < len(self.namesake_counts)  # later ids are those of jobs
+        counts: Ints = self.namesake_counts[np.where(is_counted, datasets, 0)]
+        return counts
 
     def _with_shared(self, new: Longs, reader: CatalogReader, known: int) -> NameIndex:
         """Compare the datasets that have a key in common with a new one."""
@@ -144,13 +144,13 @@ class NameIndex:
         return replace(self, containments=self.containments | certain)
 
     def similar(self, names: Iterable[int]) -> set[int]:
-        """Return datasets that may be the same as one with these ids, and are not certainly."""
-        found: set[int] = set()
+        """Return datasets that may be, but are not certainly, one of these ids."""
+        numbers: set[int] = set()
         for node in names:
             key = self.key_of.get(node)
             if key is not None:
-                found.update(self.spellings[key].values())
-        return found
+                numbers.update(self.spellings[key].values())
+        return numbers
 
 
 class _NewNames(NamedTuple):
@@ -162,7 +162,7 @@ class _NewNames(NamedTuple):
 
 
 def _sharing(index: SortedKeys, keys: Longs) -> tuple[Ints, Flags, Longs]:
-    """Return the numbers of keys, whether another number has the same key, and the keys' places."""
+    """Return the numbers of keys, whether several share the key, and the keys' positions."""
     numbers, places = index.find_each(keys)
     several: Flags = (np.bincount(places, minlength=len(keys)) > 1)[places]
     return numbers, several, places
@@ -178,14 +178,14 @@ def _normal(node: NodeId) -> DatasetId:
 
 def _pairs(files: SortedKeys, folders: SortedKeys, keys: Longs) -> Iterable[Containment]:
     """Yield each file and each folder that have one of these keys in common."""
-    found, of_files = files.find_each(keys)
-    if not len(found):
+    file_ids, of_files = files.find_each(keys)
+    if not len(file_ids):
         return
     used = np.unique(of_files)
     homes, of_homes = folders.find_each(keys[used])
     at_home: dict[int, list[int]] = {}
     for home, at in zip(homes.tolist(), used[of_homes].tolist(), strict=True):
         at_home.setdefault(at, []).append(home)
-    for file, at in zip(found.tolist(), of_files.tolist(), strict=True):
+    for file, at in zip(file_ids.tolist(), of_files.tolist(), strict=True):
         for home in at_home.get(at, ()):
             yield Containment(file, home)

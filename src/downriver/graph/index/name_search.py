@@ -1,10 +1,10 @@
 """Names of datasets and jobs by any part of them.
 
 Names are lines of one text in the order of answers: datasets before jobs, short names before long
-ones, then by name. A search reads the text from the start until it has enough, so a frequent word
-costs no more than its answer. For a rare one, signatures tell which blocks of lines cannot have it:
-for each of 2,048 hashes of three bytes, a bit for every block. A name takes its own length and
-19 bytes.
+ones, then by name. A search reads the text from the start until it has enough matches, so a
+frequent word costs no more than its answer. For a rare word, signatures exclude blocks of lines:
+for each of 2,048 hashes of three bytes, they have a bit for every block. A name takes its own
+length and 19 bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NameMatches(NamedTuple):
 
 
 class NameSet(NamedTuple):
-    """Matches, in the order of answers within each segment. `is_whole`: there are no others."""
+    """Matches, in the order of answers within each segment. `is_whole`: these are all matches."""
 
     ids: Ints
     kinds: npt.NDArray[np.uint8]
@@ -89,32 +89,32 @@ class NameSearch:
         if last == self.last_id:
             return self
         segments = list(self.segments)
-        # Of sizes that grow by a factor, so that a name is merged only a few times.
+        # The sizes of segments grow by a factor, so that a name is merged only a few times.
         while segments and len(segments[-1]) < _MERGE_WHEN * len(new):
             new.add_segment(segments.pop())
         return replace(self, segments=(*segments, new.segment()), last_id=last)
 
     def search(self, words: Sequence[str], limit: int, offset: int, most: int) -> NameMatches:
         """Return the nodes whose names contain all words, of which at most `most` are counted."""
-        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
-        ids = list(islice(self._ordered(wanted), offset, offset + limit))
+        encoded_words = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        ids = list(islice(self._ordered(encoded_words), offset, offset + limit))
         counted = 0
         for segment in self.segments:
-            counted += segment.count(wanted, most + 1 - counted)
+            counted += segment.count(encoded_words, most + 1 - counted)
         total = max(min(counted, most), offset + len(ids) if ids else 0)
         return NameMatches(ids, total, counted <= most)
 
     def match(self, words: Sequence[str], most: int, allowed: Flags | None = None) -> NameSet:
         """Return the nodes whose names contain all words: all of them, or more than `most`.
 
-        Of more, the first `most` in the order of answers are among them. `allowed` has a flag for
-        each id that may be among them; None: all may.
+        If there are more, the result includes the first `most` in the order of answers. `allowed`
+        has a flag for each id that may be among them; None: all may.
         """
-        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        encoded_words = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
         numbers, kinds = np.empty(0, np.int32), np.empty(0, np.uint8)
         parts = [(numbers, kinds, numbers, kinds)]
         for number, segment in enumerate(self.segments):
-            lines = segment.lines(wanted, most + 1, allowed)
+            lines = segment.lines(encoded_words, most + 1, allowed)
             of = np.full(len(lines), number, np.uint8)
             parts.append((segment.ids[lines], segment.kinds[lines], segment.namespaces[lines], of))
         ids, kinds, namespaces, segments = (
@@ -141,11 +141,11 @@ class NameSearch:
         return [key[-1] for key in islice(heapq.merge(*parts), count)]
 
     def first_spelled(self, words: Sequence[str], count: int) -> Iterator[tuple[int, str]]:
-        """Yield the first matches in order: ids, and what was given as namespaces."""
-        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        """Yield the first matches in order: ids, and the values of `namespaces`."""
+        encoded_words = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
         spellings = list(self.namespaces)
-        found = (segment.find_keys(wanted, spellings) for segment in self.segments)
-        return ((key[-1], key[-2]) for key in islice(heapq.merge(*found), count))
+        keys = (segment.find_keys(encoded_words, spellings) for segment in self.segments)
+        return ((key[-1], key[-2]) for key in islice(heapq.merge(*keys), count))
 
     def _ordered(self, words: list[bytes]) -> Iterator[int]:
         """Yield the ids of matches in order."""
@@ -153,8 +153,8 @@ class NameSearch:
             (segment,) = self.segments
             return (int(segment.ids[line]) for line, _ in segment.find(words))
         spellings = list(self.namespaces)
-        found = (segment.find_keys(words, spellings) for segment in self.segments)
-        return (key[-1] for key in heapq.merge(*found))
+        keys = (segment.find_keys(words, spellings) for segment in self.segments)
+        return (key[-1] for key in heapq.merge(*keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +269,11 @@ class _Segment:
             read = after
 
     def find_keys(self, words: list[bytes], spellings: list[str]) -> Iterator[_SortKey]:
-        """Yield what orders the matches among those of other segments; the id is last."""
+        """Yield the sort keys of matches across segments. The last part of a key is the id."""
         return (self.key(line, spellings) for line, _ in self.find(words))
 
     def key(self, line: int, spellings: list[str]) -> _SortKey:
-        """Return what orders a name among those of other segments; the id is last."""
+        """Return the sort key of a name across segments. The last part of the key is the id."""
         return (
             int(self.kinds[line]),
             int(self.lengths[line]),
@@ -367,8 +367,8 @@ def _flags_of(ids: Ints, flags: Flags) -> Flags:
     """Return the flag of each id; an id past the end has none."""
     if not len(flags):
         return np.zeros(len(ids), np.bool_)
-    known: Flags = flags[np.minimum(ids, len(flags) - 1)] & (ids < len(flags))
-    return known
+    flags_by_id: Flags = flags[np.minimum(ids, len(flags) - 1)] & (ids < len(flags))
+    return flags_by_id
 
 
 def _hashes(text: bytes | memoryview) -> npt.NDArray[np.uint16]:
@@ -376,7 +376,7 @@ def _hashes(text: bytes | memoryview) -> npt.NDArray[np.uint16]:
     data = np.frombuffer(text, np.uint8).astype(np.uint16)
     if len(data) < 3:
         return np.empty(0, np.uint16)
-    # In 16 bits: what exceeds them is cut off.
+    # In 16 bits: higher bits are cut off.
     three = data[:-2] * np.uint16(961) + data[1:-1] * np.uint16(31) + data[2:]
     hashes: npt.NDArray[np.uint16] = three * np.uint16(40503) >> np.uint16(16 - _HASH_BITS)
     return hashes

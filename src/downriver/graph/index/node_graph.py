@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from downriver.graph.index.edges import EDGE_COLUMNS, Edges, Table, tables
+from downriver.graph.index.edges import EDGE_COLUMNS, Edges, RetiredEdges, Table, tables
 from downriver.graph.index.identities import Identities
 from downriver.graph.index.name_index import NameIndex
 from downriver.graph.index.sorted_keys import SortedKeys, pairs
@@ -60,16 +60,21 @@ class NodeGraph:
         return len(self.explicit_edges) == 0
 
     def loaded(
-        self, reader: CatalogReader, changed_after: int, retired: frozenset[int] = frozenset()
+        self,
+        reader: CatalogReader,
+        changed_after: int,
+        retired: frozenset[int] = frozenset(),
+        retired_edges: RetiredEdges = frozenset(),
     ) -> NodeGraph:
         """Return the graph with the edges that were added or seen again after a log entry.
 
-        Data flows neither from nor to a retired node, nor through it.
+        No data flows from, to or through a retired node, or along a retired edge.
         """
         graph = self
         hidden = np.array(sorted(retired), np.int64)
         for table in tables(reader.changes.edges(changed_after), EDGE_COLUMNS):
-            graph = graph._merged(_without_retired(table, hidden))
+            shown = _without_retired_edges(_without_retired(table, hidden), retired_edges)
+            graph = graph._merged(shown)
         graph = replace(
             graph,
             flow=graph.flow.indexed(),
@@ -78,11 +83,21 @@ class NodeGraph:
             explicit_by_pair=graph.explicit_by_pair.indexed(),
             job_seen=graph.job_seen.settled(),
         )
-        certain = {**graph._contained(), **graph.names.twins}
-        return replace(graph, identities=graph.identities.spelled_alike(certain))
+        return replace(graph, identities=graph.identities.spelled_alike(graph._certain()))
+
+    def at(self, moment: int) -> NodeGraph:
+        """Return the graph with the identities of its datasets at a moment."""
+        identities = self.identities.at(moment)
+        if identities is self.identities:
+            return self
+        return replace(self, identities=identities.spelled_alike(self._certain()))
+
+    def _certain(self) -> dict[int, int]:
+        """Return ids that certainly are the same dataset as another one, each with the other."""
+        return {**self._contained(), **self.names.twins}
 
     def _contained(self) -> dict[int, int]:
-        """Return the files that are only written, each with its folder, which is only read."""
+        """Return pairs of a file that is only written and its folder that is only read."""
         pairs = list(self.names.containments)
         if not pairs:
             return {}
@@ -132,12 +147,12 @@ class NodeGraph:
         here = np.fromiter(nodes, np.int32)
         ends = self.flow.ends
         edges, places = (ends.leaving if downstream else ends.entering).of_each(here)
-        wanted = self.flow.kind[edges] == kind
-        far = (ends.target if downstream else ends.source)[edges[wanted]]
-        found: dict[int, list[int]] = {}
-        for node, other in zip(here[places[wanted]].tolist(), far.tolist(), strict=True):
-            found.setdefault(node, []).append(other)
-        return {node: sorted(set(others)) for node, others in found.items()}
+        is_kind = self.flow.kind[edges] == kind
+        far = (ends.target if downstream else ends.source)[edges[is_kind]]
+        neighbours: dict[int, list[int]] = {}
+        for node, other in zip(here[places[is_kind]].tolist(), far.tolist(), strict=True):
+            neighbours.setdefault(node, []).append(other)
+        return {node: sorted(set(others)) for node, others in neighbours.items()}
 
     def jobs(self, edges: Ints) -> Ints:
         """Return the job behind each edge, 0 where a dataset event reported the edge itself."""
@@ -157,7 +172,7 @@ class NodeGraph:
         return flags
 
     def _write_keys(self, edges: Ints) -> tuple[Longs, Longs]:
-        """Return (job, dataset) of the writes among edges under every name, and their places."""
+        """Return (job, dataset) of the writes among edges, for every name, and their positions."""
         writes = np.flatnonzero(self.flow.kind[edges] == EdgeKind.WRITES)
         jobs = self.flow.ends.source[edges[writes]]
         datasets, at = self.identities.every_name(self.flow.ends.target[edges[writes]])
@@ -170,6 +185,19 @@ def _without_retired(table: Table, retired: Longs) -> Table:
     of_naming = np.isin(table["kind"], _NAMING)
     ends = (np.isin(table[end], retired) for end in ("source", "target", "via"))
     shown: Table = table[of_naming | ~np.logical_or.reduce([*ends])]
+    return shown
+
+
+def _without_retired_edges(table: Table, retired: RetiredEdges) -> Table:
+    if not retired:
+        return table
+    ends = np.array(sorted(retired), np.int64)
+    hidden = pairs(ends[:, 0], ends[:, 1])
+    # A job may state directly that one dataset derives from another, beside both of its edges.
+    parts = (("source", "target"), ("source", "via"), ("via", "target"))
+    matches = [np.isin(pairs(table[one], table[other]), hidden) for one, other in parts]
+    of_naming = np.isin(table["kind"], _NAMING)
+    shown: Table = table[of_naming | ~np.logical_or.reduce(matches)]
     return shown
 
 

@@ -29,7 +29,7 @@ _DATASET = 0
 class SearchIndex:
     """Names, fields and labels. Immutable: loading more returns a new object.
 
-    It may have names and labels that are newer than the snapshot of a search.
+    Its names and labels may be newer than the snapshot of a search.
     """
 
     generation: int = 0
@@ -63,11 +63,11 @@ def _new_fields(
     last = len(numbers) - 1
     if last <= after:
         return after, ()
-    known = np.zeros(columns.field_numbers.size, np.bool_)
-    known[numbers[: after + 1]] = True
-    known[STAR] = True
+    is_listed = np.zeros(columns.field_numbers.size, np.bool_)
+    is_listed[numbers[: after + 1]] = True
+    is_listed[STAR] = True
     distinct, first = np.unique(numbers[after + 1 :], return_index=True)
-    new = first[~known[distinct]] + after + 1
+    new = first[~is_listed[distinct]] + after + 1
     return last, _read_fields(reader, np.sort(new), after)
 
 

@@ -1,4 +1,4 @@
-"""Numbers by key: sorted arrays, and a sorted overlay for new ones. 12 bytes an entry, not 100."""
+"""Numbers by key: sorted arrays, and a sorted overlay for new keys. An entry takes 12 bytes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SortedKeys:
         return int(numbers[0]) if len(numbers) else None
 
     def find_each(self, keys: Longs) -> tuple[Ints, Longs]:
-        """Return all numbers of these keys, and for each the place in `keys` it belongs to."""
+        """Return all numbers of these keys, and the position in `keys` of the key of each."""
         numbers, places = self._main.of_each(keys)
         if not len(self._new.keys):
             return numbers, places

@@ -44,7 +44,7 @@ class _Buffer(Generic[T]):
 class Vector(Generic[T]):
     """An append-only array. `values` are its elements; treat them as read-only.
 
-    Only the longest vector of a buffer appends in place. To extend a shorter one copies it.
+    Only the longest vector of a buffer appends in place. Extending a shorter vector copies it.
     """
 
     __slots__ = ("_buffer", "values")
@@ -83,7 +83,7 @@ class Vector(Generic[T]):
         if self._buffer.used == len(self) and size <= len(self._buffer.data):
             self._buffer.used = size
             return Vector(self._buffer, size)
-        # zeros, not empty: pages that nothing was written to cost no memory.
+        # Use zeros, not empty: unwritten pages take no memory.
         data = np.zeros(max(size, len(self) * 3 // 2, 16), self.values.dtype)
         data[: len(self)] = self.values
         return Vector(_Buffer(data, size), size)
@@ -162,7 +162,7 @@ class Times:
             return self
         numbers, times = numbers[~unread].astype(np.int32), times[~unread]
         both = np.concatenate([numbers, self._changed])
-        changed, places = np.unique(both, return_index=True)  # the first of equals: the new one
+        changed, places = np.unique(both, return_index=True)  # the first of equals is the new one
         values: Longs = np.concatenate([times, self._values])[places]
         if not too_many_new(len(changed), len(self._base), SMALLEST_FOLD):
             return Times(self._base, self._settled, changed, values)

@@ -1,7 +1,7 @@
 """Datasets and jobs as assets: their types, and the tree around one.
 
-A dbt model is one asset though it is a job and a table; so is whatever one job alone makes under
-its own name.
+A dbt model is one asset, although it is a job and a table. The same holds for a job and its only
+output, if both have the same name.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Enti
     registered = _registered(reader)
     named = [n for n, asset in registered.items() if text in (asset.id, asset.name)]
     if len({identities.canonical(number) for number in named}) != 1:
-        found = resolve_name_or_asset(text, reader, identities)
-        # Of several names of one thing, the one that was registered.
-        named = [n for n in identities.group(found.node) if n in registered] or [found.node]
+        entity = resolve_name_or_asset(text, reader, identities)
+        # If one asset has several names, use the registered one.
+        named = [n for n in identities.group(entity.node) if n in registered] or [entity.node]
     return Entity(reader.nodes.by_ids([named[0]])[named[0]], named[0])
 
 
@@ -63,13 +63,13 @@ def _registered(reader: CatalogReader) -> dict[int, AssetFacet]:
 
 def is_taken(wanted: str, node: NodeId, reader: CatalogReader) -> bool:
     """Whether another node was registered under an id."""
-    known = _registered(reader)
-    names = reader.nodes.by_ids(known)
-    return any(asset.id == wanted and names[n] != node for n, asset in known.items())
+    registered = _registered(reader)
+    names = reader.nodes.by_ids(registered)
+    return any(asset.id == wanted and names[n] != node for n, asset in registered.items())
 
 
 class Assets:
-    """What nodes are as assets. Facts about many nodes are read at once with `load`."""
+    """Nodes as assets. `load` reads the facts about many nodes at once."""
 
     def __init__(self, reader: CatalogReader, graph: NodeGraph) -> None:
         self._reader = reader
@@ -81,7 +81,7 @@ class Assets:
         self._makers: dict[int, list[int]] = {}  # by canonical id: the jobs that write a dataset
 
     def load(self, numbers: Iterable[int]) -> None:
-        """Read what is known about nodes, and about the jobs that write them."""
+        """Read the facts about nodes and about the jobs that write them."""
         nodes = {self._identities.canonical(number) for number in numbers}
         new = [node for node in nodes if node not in self._known]
         if not new:
@@ -159,8 +159,8 @@ def dataset_type(
 
 def declared_type(facet: bytes | None) -> str:
     """Return the asset type in a datasetType facet, "" for another type or none."""
-    stated = parse_dataset_type(facet).rpartition("_")[2]  # such as MATERIALIZED_VIEW
-    return stated if stated in DATASET_TYPES else ""
+    declared_type = parse_dataset_type(facet).rpartition("_")[2]  # such as MATERIALIZED_VIEW
+    return declared_type if declared_type in DATASET_TYPES else ""
 
 
 def _short(name: str) -> str:
@@ -221,7 +221,7 @@ class _Tree:
         return self._branches(root, {root}, downstream=downstream)
 
     def _branches(self, key: str, shown: set[str], *, downstream: bool) -> list[AssetNode]:
-        found = []
+        branches = []
         for child in self._children(key, downstream=downstream):
             node = self.node(child)
             node.repeated = child in shown
@@ -232,11 +232,11 @@ class _Tree:
                     node.downstream = inner
                 else:
                     node.upstream = inner
-            found.append(node)
-        return found
+            branches.append(node)
+        return branches
 
     def _children(self, key: str, *, downstream: bool) -> list[str]:
-        """Return the neighbours of an asset, first seen first; a job and its output are one."""
+        """Return the neighbours of an asset, first seen first. A job and its one output are one."""
         step = self._below if downstream else self._above
         near: dict[str, None] = {}
         for other in step.of(key):
@@ -251,7 +251,7 @@ class _Tree:
         return sorted(near, key=self._first_seen)
 
     def _merged(self, key: str) -> str | None:
-        """Return the one dataset a job makes, when the two are one asset."""
+        """Return the only output of a job, if both are one asset."""
         job = self._ids.get(key)
         made = self._below.of(key) or self._above_made(key)
         if not isinstance(job, JobId) or len(made) != 1 or made[0] not in self._ids:

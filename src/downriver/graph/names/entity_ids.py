@@ -1,4 +1,4 @@
-"""Entities as people write them, and back: `table:orders`, `api:stripe`, `dag:daily`."""
+"""Short ids of entities, and their resolution: `table:orders`, `api:stripe`, `dag:daily`."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ class EntityNames:
 
     def node_for(self, text: str, field: str) -> NodeId:
         """Return the one node that `text` means, or a new one; an ambiguous name is an error."""
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._node(text.strip(), field)
-        return known
+        node = self._known.get(text)
+        if node is None:
+            node = self._known[text] = self._node(text.strip(), field)
+        return node
 
     def _node(self, text: str, field: str) -> NodeId:
         word, name = check_name(text, field)
-        found = [
+        nodes = [
             entity.id
             for entity in find_all(f"{word}:{name}", self._reader, self._identities)
             if isinstance(entity.id, DatasetId | JobId) and self._is_of(entity, word)
         ]
-        if len(found) > 1:
-            raise AmbiguousNameError(text, sorted(map(str, found)))
-        return found[0] if found else new_node(text, self._namespace, field)
+        if len(nodes) > 1:
+            raise AmbiguousNameError(text, sorted(map(str, nodes)))
+        return nodes[0] if nodes else new_node(text, self._namespace, field)
 
     def _is_of(self, entity: Entity, word: str) -> bool:
         """Return whether a node has the kind of a prefix, for prefixes that are namespaces too."""

@@ -1,8 +1,8 @@
 """Resolves names to entities. An ambiguous name is an error.
 
 `orders`, `warehouse.public.orders`, `orders.amount`, `table:orders`, `dag:daily`, and the full ids
-that answers show. The first rule that finds anything decides; finding several things is an error
-that lists them.
+that answers show. The first rule with a result decides. If it finds several entities, the error
+lists them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from downriver.model.assets import (
     JOB_PREFIXES,
     PREFIXES_AS_NAMESPACE,
 )
-from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, NodeId, short_name
+from downriver.model.ids import (
+    EVERY_FIELD,
+    LONGEST_NAME,
+    ColumnId,
+    DatasetId,
+    JobId,
+    NodeId,
+    bounded,
+    short_name,
+)
 from downriver.openlineage.naming import dataset_at, normal_form
 
 if TYPE_CHECKING:
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 
 _NAMES_COMPARED = 50_000
 _NEAR_SHOWN = 3
+_LONGEST = 65_536  # characters of a name that is looked up
+_MOST_SPLITS = 25  # from each end of a name: a namespace and a column have fewer parts
 
 
 class Entity(NamedTuple):
@@ -60,18 +71,20 @@ class _Search(NamedTuple):
 def resolve(text: str, reader: CatalogReader, identities: Identities) -> Entity:
     """Return the entity that `text` names, or raise an error that lists near matches."""
     text = text.strip()
-    found = _find_by_rules(text, reader, identities)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise AmbiguousNameError(text, sorted(str(entity.id) for entity in found))
+    entities = _find_by_rules(text, reader, identities)
+    if len(entities) == 1:
+        return entities[0]
+    if entities:
+        raise AmbiguousNameError(text, sorted(str(entity.id) for entity in entities))
+    if len(text) > LONGEST_NAME:
+        raise EntityNotFoundError(bounded(text))  # comparing letters would take long
     raise EntityNotFoundError(text, _near(_search(text, reader, identities)))
 
 
 def find_entity(text: str, reader: CatalogReader, identities: Identities) -> Entity | None:
     """Return the entity that `text` names, None if there is none or more than one."""
-    found = _find_by_rules(text.strip(), reader, identities)
-    return found[0] if len(found) == 1 else None
+    entities = _find_by_rules(text.strip(), reader, identities)
+    return entities[0] if len(entities) == 1 else None
 
 
 def find_all(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
@@ -81,16 +94,18 @@ def find_all(text: str, reader: CatalogReader, identities: Identities) -> list[E
 
 def _find_by_rules(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
     """Return the entities of the first rule that finds any."""
+    if len(text) > _LONGEST:
+        return []
     search = _search(text, reader, identities)
     for rule in _RULES:
-        found = _one_per_identity(
+        entities = _one_per_identity(
             (entity for entity in rule(search) if search.may_mean(entity.id)), identities
         )
-        found = [e for e in found if _is_of(e.id, search.word)] or found
+        entities = [e for e in entities if _is_of(e.id, search.word)] or entities
         # A dbt model is a job and a table of one name: prefer the table. `job:` selects the job.
-        found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
-        if found:
-            return found
+        entities = [entity for entity in entities if not isinstance(entity.id, JobId)] or entities
+        if entities:
+            return entities
     return []
 
 
@@ -112,43 +127,49 @@ def _is_of(node: EntityId, word: str) -> bool:
 
 
 def _full_ids(search: _Search) -> Iterator[Entity]:
-    """`dataset:namespace:name` as answers show it; a namespace may hold colons too."""
-    for namespace, name in _splits(search.text, ":"):
-        for kind in search.nodes:
-            yield from _exact(kind(namespace, name), search)
-        if search.columns:
-            for dataset, field in _splits(name, ":"):
-                node = DatasetId(namespace, dataset)
-                for entity in _exact(node, search):
-                    yield from _column(entity.node, node, field, search)
+    """Find `dataset:namespace:name`, as answers show it. A namespace may contain colons, too."""
+    splits = list(_splits(search.text, ":"))
+    nodes = [kind(namespace, name) for namespace, name in splits for kind in search.nodes]
+    numbers = search.reader.nodes.find_each(nodes)
+    yield from (Entity(node, numbers[node]) for node in nodes if node in numbers)
+    if search.columns:
+        fields = {
+            DatasetId(namespace, dataset): field
+            for namespace, name in splits
+            for dataset, field in _splits(name, ":")
+        }
+        datasets = search.reader.nodes.find_each(fields)
+        for dataset in fields:
+            if dataset in datasets:
+                yield from _column(datasets[dataset], dataset, fields[dataset], search)
 
 
 def _whole_names(search: _Search) -> Iterator[Entity]:
-    """The whole name of a node, in any namespace."""
-    yield from _named(search, lambda node: node.name == search.text)
+    """Find the whole name of a node, in any namespace."""
+    yield from _find_named(search, lambda node: node.name == search.text)
 
 
 def _with_namespaces(search: _Search) -> Iterator[Entity]:
-    """The namespace and the whole name of a node as one URL, such as `s3://bucket/raw/orders`."""
-    yield from _named(
+    """Find the namespace and name of a node as one URL, such as `s3://bucket/raw/orders`."""
+    yield from _find_named(
         search,
         lambda node: search.text in (node.namespace + by + node.name for by in ("/", "://", "")),
     )
 
 
 def _columns_of_whole_names(search: _Search) -> Iterator[Entity]:
-    """The whole name of a dataset, a dot and a column."""
+    """Find the whole name of a dataset, a dot and a column."""
     yield from _columns(search, lambda name, wanted: name == wanted)
 
 
 def _urls(search: _Search) -> Iterator[Entity]:
-    """A path or URL of a dataset in any spelling: `s3a://bucket/raw/orders/`."""
+    """Find a path or URL of a dataset in any spelling: `s3a://bucket/raw/orders/`."""
     if _is_location(search.text):
         yield from _located(search, search.text)
 
 
 def _columns_of_urls(search: _Search) -> Iterator[Entity]:
-    """A path or URL of a dataset, a dot and a column: `s3://bucket/raw/orders.amount`."""
+    """Find a path or URL of a dataset, a dot and a column: `s3://bucket/raw/orders.amount`."""
     if not (search.columns and _is_location(search.text)):
         return
     for location, field in _splits(search.text, "."):
@@ -162,19 +183,19 @@ def _is_location(text: str) -> bool:
 
 
 def _located(search: _Search, location: str) -> Iterator[Entity]:
-    wanted = normal_form(dataset_at(location))
-    for number, node in search.reader.nodes.named(wanted.name).items():
-        if isinstance(node, DatasetId) and normal_form(node) == wanted:
+    dataset = normal_form(dataset_at(location))
+    for number, node in search.reader.nodes.named(dataset.name).items():
+        if isinstance(node, DatasetId) and normal_form(node) == dataset:
             yield Entity(node, number)
 
 
 def _name_endings(search: _Search) -> Iterator[Entity]:
-    """The last parts of a node's name, ignoring case."""
-    yield from _named(search, lambda node: _ends(node.name, search.text))
+    """Find the last parts of a node's name, ignoring case."""
+    yield from _find_named(search, lambda node: _ends(node.name, search.text))
 
 
 def _columns_of_name_endings(search: _Search) -> Iterator[Entity]:
-    """The last parts of a dataset's name, a dot and a column."""
+    """Find the last parts of a dataset's name, a dot and a column."""
     yield from _columns(search, _ends)
 
 
@@ -190,7 +211,7 @@ _RULES: tuple[Callable[[_Search], Iterator[Entity]], ...] = (
 )
 
 
-def _named(search: _Search, fits: Callable[[NodeId], bool]) -> Iterator[Entity]:
+def _find_named(search: _Search, fits: Callable[[NodeId], bool]) -> Iterator[Entity]:
     for number, node in search.reader.nodes.named(search.text).items():
         if isinstance(node, search.nodes) and fits(node):
             yield Entity(node, number)
@@ -212,27 +233,21 @@ def _datasets(
             yield number, node
 
 
-def _exact(node: NodeId, search: _Search) -> Iterator[Entity]:
-    number = search.reader.nodes.find(node)
-    if number is not None:
-        yield Entity(node, number)
-
-
 def _column(number: int, dataset: DatasetId, field: str, search: _Search) -> Iterator[Entity]:
     """Find a column under any name of its dataset: an exact match, else ignoring case."""
     if field == EVERY_FIELD:
         return
     for same in search.identities.group(number):
         for name in _fields(same, field, search.reader):
-            found = search.reader.columns.find(same, name)
-            if found is not None:
-                yield Entity(ColumnId(dataset, name), same, found[0])
+            columns = search.reader.columns.find(same, name)
+            if columns is not None:
+                yield Entity(ColumnId(dataset, name), same, columns[0])
 
 
 def _fields(dataset: int, wanted: str, reader: CatalogReader) -> list[str]:
-    found = reader.columns.find(dataset, wanted)
-    if found is not None:
-        return [found[1]]
+    names = reader.columns.find(dataset, wanted)
+    if names is not None:
+        return [names[1]]
     return [
         name for name in reader.columns.list_names(dataset) if name.casefold() == wanted.casefold()
     ]
@@ -241,7 +256,8 @@ def _fields(dataset: int, wanted: str, reader: CatalogReader) -> list[str]:
 def _splits(text: str, separator: str) -> Iterator[tuple[str, str]]:
     parts = text.split(separator)
     for at in range(1, len(parts)):
-        yield separator.join(parts[:at]), separator.join(parts[at:])
+        if at <= _MOST_SPLITS or at >= len(parts) - _MOST_SPLITS:
+            yield separator.join(parts[:at]), separator.join(parts[at:])
 
 
 def _ends(name: str, wanted: str) -> bool:
@@ -249,26 +265,26 @@ def _ends(name: str, wanted: str) -> bool:
     return name == wanted or name.endswith(f".{wanted}")
 
 
-def _one_per_identity(found: Iterable[Entity], identities: Identities) -> list[Entity]:
-    """Keep one entity of those that are the same thing under several names."""
+def _one_per_identity(entities: Iterable[Entity], identities: Identities) -> list[Entity]:
+    """Keep one entity of each group that is one node under several names."""
     kept: dict[tuple[int, str | None], Entity] = {}
-    for entity in found:
+    for entity in entities:
         field = entity.id.field if isinstance(entity.id, ColumnId) else None
         kept.setdefault((identities.canonical(entity.node), field), entity)
     return list(kept.values())
 
 
 def _near(search: _Search) -> list[str]:
-    """Return the names most like the one wanted, of the nodes seen last and of their columns."""
+    """Return the names most similar to a missing name, among recent nodes and their columns."""
     for dataset, field in _splits(search.text, "."):
-        known = {
+        candidates = {
             name: f"{node.name}.{name}"
             for number, node in _datasets(dataset, _ends, search)
             for name in search.reader.columns.list_names(number)
         }
-        near = _closest(field, list(known), lambda name: name)
+        near = _closest(field, list(candidates), lambda name: name)
         if near:
-            return [known[name] for name in near]
+            return [candidates[name] for name in near]
     names = list(dict.fromkeys(search.reader.nodes.list_names(_NAMES_COMPARED)))
     return _closest(search.text, names, lambda name: name) or _closest(
         search.text, names, short_name
@@ -276,7 +292,7 @@ def _near(search: _Search) -> list[str]:
 
 
 def _closest(wanted: str, names: list[str], part: Callable[[str], str]) -> list[str]:
-    """Return the names whose part is close; letter pairs first, for difflib alone is slow."""
+    """Return the names with a similar part. Letter pairs preselect, because difflib is slow."""
     pairs = _pairs(wanted)
     shared = {name: len(pairs & _pairs(part(name))) for name in names}
     likely = sorted(names, key=lambda name: -shared[name])[:200]

@@ -133,7 +133,7 @@ def _is_name(ending: str) -> bool:
 def _separator(node: NodeId) -> str | None:
     if "/" in node.name:
         return "/"
-    # The parts of a job's name often mean little alone: `orders_dag.load`.
+    # A part of a job's name alone is often unclear: `load` of `orders_dag.load`.
     if isinstance(node, JobId) or node.namespace.startswith(_WHOLE_NAMES):
         return None
     return "."

@@ -1,4 +1,4 @@
-"""Table names in code, matched to datasets: those of the catalog, and those of dbt manifests."""
+"""Matches table names in code to datasets of the catalog and of dbt manifests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CatalogNames:
 
     def _find(self, table: str) -> Entity | None:
         if table not in self._known:
-            # Many are unknown: looking for what is spelled like each would take too long.
+            # Many tables are unknown, and a search for similar names of each takes too long.
             self._known[table] = find_entity(f"dataset:{table}", self._reader, self._identities)
         return self._known[table]
 
@@ -60,7 +60,7 @@ _DBT = "dbt_project.yml"
 
 
 class DbtNames:
-    """The jobs and tables of dbt projects: as their manifests, else as the catalog has them."""
+    """The jobs and tables of dbt projects, from their manifests or else from the catalog."""
 
     def __init__(self, reader: CatalogReader, job_namespace: str) -> None:
         self._reader = reader
@@ -84,7 +84,7 @@ class DbtNames:
             try:
                 artifacts = read_artifacts(manifest)
             except DownriverError:
-                continue  # the model files contain most of it
+                continue  # the model files contain most of the text
             self._exposures.update(list_exposures(artifacts, self._job_namespace))
             for name in list_names(artifacts, namespace_of, self._job_namespace):
                 if name.path:
@@ -99,14 +99,14 @@ class DbtNames:
 
     def find(self, table: str) -> DatasetId | None:
         """Return the one table of a manifest that a name fits."""
-        found = self._tables.get(table.casefold(), set())
-        return next(iter(found)) if len(found) == 1 else None
+        candidates = self._tables.get(table.casefold(), set())
+        return next(iter(candidates)) if len(candidates) == 1 else None
 
     def job_at(self, path: str, name: str) -> JobId | None:
         """Return the job of a model by its file, from a manifest or from the catalog."""
-        known = self._jobs.get(path)
-        if known is not None:
-            return known
+        job = self._jobs.get(path)
+        if job is not None:
+            return job
         for number, node in self._reader.nodes.named(name).items():
             if isinstance(node, JobId) and node.namespace == self._job_namespace:
                 code = parse_code(self._reader.facets.of(number))

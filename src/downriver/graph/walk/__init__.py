@@ -1,1 +1,1 @@
-"""Walks over the graph: what is reached from a node or column, and the paths between two."""
+"""Walks over the graph: the nodes reachable from a node or column, and paths between two."""

@@ -1,8 +1,8 @@
 """Walks from column to column, where `*` means every column of a dataset.
 
 A walk goes from state to state. Most states are columns, by their ids. `*` itself is all columns of
-its dataset at once. One more kind is needed: a `* -> *` copy takes each field to the one of the
-same name, and where that name is not known the walk stands at `*` while it still carries one field.
+its dataset at once. There is one more kind. A `* -> *` copy leads each field to the field of the
+same name. If that field is not listed, the state is `*` together with the name of the field.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ IMPLIED = -1  # an edge that no event stated: between `*` and a column of its da
 
 
 class ColumnReach(NamedTuple):
-    """The states on one side of a column; those past `first_carrying` stand at a `*`."""
+    """The states on one side of a column. Those past `first_carrying` are a `*` with a field."""
 
     states: WalkResult
     first_carrying: int
     stars: Ints
 
     def columns(self, states: Ints) -> Ints:
-        """Return the columns at which states stand."""
+        """Return the column or `*` of each state."""
         columns: Ints = states.copy()
         carrying = states >= self.first_carrying
         columns[carrying] = self.stars[states[carrying] - self.first_carrying]
         return columns
 
     def between_columns(self) -> WalkResult:
-        """Return this reach with each state replaced by the column at which it stands."""
+        """Return this reach with each state replaced by its column."""
         states = self.states
         if not len(self.stars):
             return states
@@ -77,8 +77,8 @@ def reach_columns(
 ) -> ColumnReach:
     """Return the columns on one side of `root`. Depth counts the derivations crossed.
 
-    The walk ends one step beyond the depth limit: what is further away is not needed. Of the
-    columns of a `*`, the result lists those with further edges, and `wanted`.
+    The walk ends one step beyond the depth limit. Of the columns of a `*`, the result lists those
+    with further edges, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited:
@@ -121,7 +121,7 @@ class ColumnWalk:
         self._rows = flow.leaving if downstream else flow.entering
         self._near = (flow.source if downstream else flow.target).values
         self._far = (flow.target if downstream else flow.source).values
-        # States that carry a field, numbered on from the columns: the `*` they stand at, the field.
+        # States with a field, numbered after the columns: their `*` and their field.
         self.first_carrying = columns.size
         self._carrying: dict[tuple[int, int], int] = {}
         self._stars: Vector[np.int32] = Vector.empty(np.int32)
@@ -164,16 +164,16 @@ class ColumnWalk:
 
     @property
     def stars(self) -> Ints:
-        """The columns at which the states that carry a field stand."""
+        """The `*` column of each state with a field."""
         return self._stars.values
 
     def expand(self, states: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return the edges that lead on, and for each the states it leads from and to."""
+        """Return the next edges, and for each edge its source state and its target state."""
         ends, owners = self._ends(states)
         edges, at = self._rows.of_each(ends)
         if self._as_of != FOREVER:
-            known = self._columns.known_by(edges, self._as_of)
-            edges, at = edges[known], at[known]
+            was_claimed = self._columns.known_by(edges, self._as_of)
+            edges, at = edges[was_claimed], at[was_claimed]
         near = owners[at]
         return edges, near, self._arrivals(edges, near)
 
@@ -195,10 +195,10 @@ class ColumnWalk:
         return np.unique(self._canonical(listed))
 
     def _ends(self, states: Ints) -> tuple[Ints, Ints]:
-        """Return the columns whose edges are those of a state, and for each that state.
+        """Return the columns whose edges are those of a state, and for each column that state.
 
-        Beside its own a column has the edges of `*`, which stands for it too, and those it has
-        under the other names of its dataset.
+        Beside its own edges, a column has the edges of the `*` of its dataset, and its edges under
+        other names of the dataset.
         """
         columns, fields = self._places(states)
         datasets = self._columns.dataset[columns]
@@ -224,16 +224,16 @@ class ColumnWalk:
         if not len(special):
             return far
         fields = np.where(copied, carried, self._columns.field[far])
-        found = self._find_canonical(datasets[special], fields[special])
+        canonical = self._find_canonical(datasets[special], fields[special])
         arrived: Ints = far.copy()
-        arrived[special] = found
-        unknown = special[found == 0]
+        arrived[special] = canonical
+        unknown = special[canonical == 0]
         stars = self._canonical(far[unknown])
         arrived[unknown] = self._carry(stars, fields[unknown])
         return arrived
 
     def _copies(self, edges: Ints) -> Flags:
-        """Return which edges take each field to the one of the same name."""
+        """Return which edges copy each field to the field of the same name."""
         columns = self._columns
         flags: Flags = (
             (columns.rank[edges] == IDENTITY)
@@ -243,7 +243,7 @@ class ColumnWalk:
         return flags
 
     def _carry(self, stars: Ints, fields: Ints) -> Ints:
-        """Return the states that stand at `*` and carry a field."""
+        """Return the states of a `*` with a field."""
         states = []
         for star, field in zip(stars.tolist(), fields.tolist(), strict=True):
             new = self.first_carrying + len(self._carrying)
@@ -255,7 +255,7 @@ class ColumnWalk:
         return np.array(states, np.int32)
 
     def _places(self, states: Ints) -> tuple[Ints, Ints]:
-        """Return the column at which each state stands, and the field it is about."""
+        """Return the column and the field of each state."""
         carrying = states >= self.first_carrying
         if not carrying.any():
             return states, self._columns.field[states]
@@ -266,16 +266,16 @@ class ColumnWalk:
         return columns, fields
 
     def _canonical(self, columns: Ints) -> Ints:
-        """Return the columns that stand for these under all names of their datasets."""
+        """Return the canonical columns, one for all names of their datasets."""
         return self._find_canonical(self._columns.dataset[columns], self._columns.field[columns])
 
     def _find_canonical(self, datasets: Ints, fields: Ints) -> Ints:
         """Return the canonical column of each field of a dataset, 0 where it is unknown."""
         names, at = self._identities.every_name(datasets)
         columns = self._columns.find_each(names, fields[at])
-        found = np.full(len(datasets), np.iinfo(np.int32).max, np.int32)
-        np.minimum.at(found, at[columns > 0], columns[columns > 0])
-        return np.where(found == np.iinfo(np.int32).max, 0, found).astype(np.int32)
+        canonical = np.full(len(datasets), np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(canonical, at[columns > 0], columns[columns > 0])
+        return np.where(canonical == np.iinfo(np.int32).max, 0, canonical).astype(np.int32)
 
 
 def _distinct(columns: Ints, states: Ints) -> tuple[Ints, Ints]:
@@ -284,16 +284,17 @@ def _distinct(columns: Ints, states: Ints) -> tuple[Ints, Ints]:
 
 
 def canonical_column(columns: ColumnGraph, identities: Identities, column: int) -> int:
-    """Return the canonical column: the one id of a column under all names of its dataset."""
+    """Return the canonical column: one id for a column under all names of its dataset."""
     datasets = identities.group(int(columns.dataset[column]))
     field = int(columns.field[column])
-    return min(found for d in datasets if (found := columns.find(d, field)) is not None)
+    return min(number for d in datasets if (number := columns.find(d, field)) is not None)
 
 
 def compose_ranks(reach: WalkResult, rank_of_edge: Ints) -> Ints:
-    """Return, for each node reached, how it derives from the root along the most direct path.
+    """Return the rank of each reached node along the most direct path from the root.
 
-    A path is as indirect as its worst step, a node as direct as its best path.
+    The rank of a path is that of its most indirect step. The rank of a node is that of its best
+    path.
     """
     far = reach.places(reach.far)
     onward = EdgeRows.of_ends(reach.places(reach.near))

@@ -3,8 +3,8 @@
 Compiled code visits a node in nanoseconds, Python in a microsecond. Past some thousand nodes the
 walk is limited by memory latency, and array operations are faster again. Loading this module takes
 a quarter of a second, and the first compilation on a machine some seconds, so it is imported by
-`compilation.load` alone. Where a step needs more than following an edge, the walk stops and array
-code continues.
+`compilation.load` alone. If a step is more than following an edge, the compiled walk stops and
+array code continues.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def walk_nodes(
 ) -> Found:
     """Walk from `root`, across jobs, until there are `enough` nodes or one deeper than `deepest`.
 
-    `smallest` and `ring` describe nodes with several names, as in `Identities`; `reached` and
-    `opened` have a place for every node, in which this walk leaves its number in each.
+    `smallest` and `ring` describe nodes with several names, as in `Identities`. `reached` and
+    `opened` have an entry for every node, in which this walk writes its number.
     """
     nodes, depths = _empty(), _empty()
     edges, near, far = _empty(), _empty(), _empty()
@@ -89,8 +89,8 @@ def walk_nodes(
     marks[root], job_marks[root] = number, job_number
     jobs = _empty()
     at, job_count, level, many = 0, 0, 0, False
-    # Nodes are opened as they were found. A job is opened before the next dataset is, and has the
-    # depth of what it leads to, so that what is found never gets nearer.
+    # Nodes are expanded in the order in which they were reached. A job is expanded before the next
+    # dataset and has the depth of the datasets that it leads to, so depths never decrease.
     while job_count or (at < node_count and not many):
         if job_count:
             job_count -= 1
@@ -150,7 +150,7 @@ def walk_columns(
     enough: int,
     deepest: int,
 ) -> Found:
-    """Walk from `root` until that is `enough`, or deeper than `deepest`.
+    """Walk from `root` until there are `enough` columns or one deeper than `deepest`.
 
     It also stops before a level with a column of a dataset that has a `*` (`starred`), or
     with an edge to a dataset of several names (`smallest`).

@@ -22,7 +22,7 @@ _LONG_ROW = 512
 
 
 class FirstLevels(NamedTuple):
-    """The nodes and edges found so far. The walk continues at `frontier`, unless that is empty."""
+    """The nodes and edges reached so far. The walk continues at `frontier`, unless it is empty."""
 
     nodes: Ints
     depths: Ints
@@ -37,7 +37,7 @@ class FirstLevels(NamedTuple):
 class EdgeLookup(NamedTuple):
     """The edges of the graph in one direction; those of `job_kind` lead to jobs.
 
-    `stops` returns True for a node that must be left to the walk with arrays.
+    `stops` returns True for a node from which array code must continue the walk.
     """
 
     row: Callable[[int], Sequence[int]]

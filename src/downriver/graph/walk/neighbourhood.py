@@ -1,4 +1,4 @@
-"""Everything connected with a node, whatever the direction of the data."""
+"""The nodes connected with a node, in any direction of the data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def find_neighbourhood(
 
 
 def find_neighbours(graph: NodeGraph, nodes: Ints) -> Ints:
-    """Return the nodes at the other ends of the edges of nodes; one may be listed repeatedly."""
+    """Return the nodes at the other ends of the edges of nodes. A node may occur repeatedly."""
     names, _ = graph.identities.every_name(nodes)
     ends = graph.flow.ends
     leaving = _followed(graph, ends.leaving.of(names))
@@ -83,7 +83,7 @@ def _edges_among(graph: NodeGraph, nodes: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _followed(graph: NodeGraph, edges: Ints) -> Ints:
-    """Leave out edges between datasets that a job states: the job has edges of its own."""
+    """Leave out edges between datasets that a job states: the edges of the job replace them."""
     flow = graph.flow
     followed: Ints = edges[(flow.kind[edges] != EdgeKind.DERIVES) | (flow.via[edges] == 0)]
     return followed

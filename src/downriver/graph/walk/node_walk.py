@@ -38,7 +38,7 @@ def reach_nodes(
 ) -> WalkResult:
     """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed.
 
-    The walk ends one step beyond the depth limit: what is further away is not needed.
+    The walk ends one step beyond the depth limit.
     """
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited, borrowed_marks() as opened:
@@ -55,7 +55,7 @@ def reach_from(
 ) -> set[int]:
     """Return all datasets and jobs on one side of any of the roots, and the roots."""
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
-    found: set[int] = set(roots.tolist())
+    reached: set[int] = set(roots.tolist())
     with borrowed_marks() as visited, borrowed_marks() as opened:
         for marks in (visited, opened):
             marks.restart()
@@ -65,12 +65,12 @@ def reach_from(
             level += 1
             edges = walk.edges(frontier)
             to_jobs = walk.to_jobs(edges)
-            found.update(walk.far(edges[to_jobs]).tolist())
+            reached.update(walk.far(edges[to_jobs]).tolist())
             across = walk.across(opened.add(walk.opened_by(edges[to_jobs])))
             datasets = np.concatenate([walk.far(edges[~to_jobs]), walk.far(across)])
             frontier = visited.add(datasets)
-            found.update(frontier.tolist())
-    return found
+            reached.update(frontier.tolist())
+    return reached
 
 
 def _reach(
@@ -152,7 +152,7 @@ class NodeWalk:
         return FirstLevels._make((*found, nodes[jobs], frontier, level))
 
     def edges(self, nodes: Ints) -> Ints:
-        """Return the edges that lead on from nodes under any of their names."""
+        """Return the next edges of nodes, under any of their names."""
         edges = self._rows.of(self._graph.identities.every_name(nodes)[0])
         if self._as_of != FOREVER:
             edges = edges[self._graph.flow.first_at.of(edges) <= self._as_of]
@@ -164,9 +164,9 @@ class NodeWalk:
         return flags
 
     def opened_by(self, edges: Ints) -> Ints:
-        """Return the jobs that the data passes through to all on their other side.
+        """Return the jobs of edges that pass data to all edges on their other side.
 
-        Upstream of a dataset whose sources in a job are spelled out, it does not.
+        An upstream walk leaves out edges to a dataset whose sources in the job are explicit.
         """
         return self.far(edges if self._downstream else self._implicit(edges))
 
@@ -178,11 +178,11 @@ class NodeWalk:
         return self._implicit(edges) if self._downstream else edges
 
     def near(self, edges: Ints) -> Ints:
-        """Return the nodes that edges lead on from."""
+        """Return the nodes at the near ends of edges."""
         return self._graph.identities.canonicals(self._near[edges])
 
     def far(self, edges: Ints) -> Ints:
-        """Return the nodes that edges lead to."""
+        """Return the nodes at the far ends of edges."""
         return self._graph.identities.canonicals(self._far[edges])
 
     def fillings(self, datasets: Ints) -> Ints:

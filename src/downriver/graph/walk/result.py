@@ -1,7 +1,7 @@
-"""What a walk through the graph has found: nodes, nearest first, and the edges between them.
+"""The result of a walk through the graph: nodes, nearest first, and the edges between them.
 
-The marks of visited nodes belong to one walk. They are borrowed from a pool, because clearing or
-allocating one byte for every node of the graph would take longer than most walks.
+The marks of visited nodes belong to one walk. They come from a pool, because clearing or allocating
+one byte for every node of the graph takes longer than most walks.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class WalkResult(NamedTuple):
     far: Ints
 
     def places(self, nodes: Ints) -> Ints:
-        """Return the index in `self.nodes` of each of these nodes; all of them must be there."""
-        # empty, not zeros: what is not written here is never read, and costs nothing.
+        """Return the index of each of these nodes in `self.nodes`. All must be there."""
+        # Use empty, not zeros: entries that are not written are never read.
         places = np.empty(int(self.nodes.max()) + 1, np.int32)
         places[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
-        found: Ints = places[nodes]
-        return found
+        indexes: Ints = places[nodes]
+        return indexes
 
 
 class VisitMarks:
@@ -90,7 +90,7 @@ class VisitMarks:
         return new
 
     def _each_once(self, nodes: Ints) -> Ints:
-        # Of equal nodes the last to write its place stays: no sorting, which is half of a walk.
+        # For equal nodes, the last write remains. This avoids a sort, which takes half of a walk.
         places = np.arange(len(nodes), dtype=np.int32)
         self._places[nodes] = places
         once: Ints = nodes[self._places[nodes] == places]
@@ -115,7 +115,7 @@ def borrowed_marks() -> Iterator[VisitMarks]:
     except IndexError:
         marks = VisitMarks()
     yield marks
-    # Not after an exception: the marks of a walk that was interrupted are of no use.
+    # Not after an exception: the marks of an interrupted walk are not returned to the pool.
     if len(_idle_marks) < _MOST_IDLE:
         _idle_marks.append(marks)
 
@@ -141,14 +141,14 @@ class WalkBuilder:
         return new
 
     def add_edges(self, edges: Ints, near: Ints, far: Ints, depth: int) -> None:
-        """Add edges that lead to `depth`. Of those past the limit, some lead back within it."""
+        """Add edges that lead to `depth`. Some edges past the limit lead back within it."""
         if self._limit is None or depth <= self._limit + 1:
             self._edges.append((edges, near, far))
 
     def result(self) -> WalkResult:
         """Return the nodes within the depth limit, and the edges between any two of them."""
-        nodes, depths = _joined(self._nodes), _joined(self._depths)
-        edges, near, far = map(_joined, zip(*self._edges, strict=True))
+        nodes, depths = _concatenate(self._nodes), _concatenate(self._depths)
+        edges, near, far = map(_concatenate, zip(*self._edges, strict=True))
         if self._limit is None or not len(nodes) or depths[-1] <= self._limit:
             return WalkResult(nodes, depths, NO_INTS, edges, near, far)
         inside = depths <= self._limit
@@ -160,5 +160,5 @@ class WalkBuilder:
         return WalkResult(nodes, depths, beyond, edges[within], near[within], far[within])
 
 
-def _joined(parts: Sequence[Ints]) -> Ints:
+def _concatenate(parts: Sequence[Ints]) -> Ints:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,8 +1,8 @@
 """Event files: find the new ones, split them among tasks, and read the splits on the workers.
 
 A file of known size and modification time is not read again. A file that has only grown is read
-from the end of its last complete line. In any doubt the whole file is read: events are identified
-by their hash, so a second read costs time but adds no duplicates.
+from the end of its last complete line. Otherwise the whole file is read: events are identified by
+their hash, so a second read costs time but adds no duplicates.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _digest(record: EventRecord) -> bytes:
 SPLIT_BYTES = 64 * 2**20
 _TAIL_BYTES = 4096
 _BACKWARD_BYTES = 64 * 1024
-_PARALLEL_READS = 16  # reads from an object store are mostly latency
+_PARALLEL_READS = 16  # latency dominates reads from an object store
 
 
 class FileState(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Bronze: every event once, as it was sent. Unreadable records are kept in a quarantine."""
+"""Bronze: every event once, as it was sent. Unreadable records go to a quarantine."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _measure(records: DataFrame) -> _Extent:
 
 
 def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """Return a few ranges that contain the given ones: the smallest gaps are closed first."""
+    """Merge ranges into a few, across the smallest gaps first."""
     ordered = sorted(ranges)
     gaps = sorted(later.first_at - earlier.last_at for earlier, later in pairwise(ordered))
     closed = gaps[: max(0, len(gaps) - _MAX_RANGES + 1)]

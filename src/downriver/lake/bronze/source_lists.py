@@ -1,4 +1,4 @@
-"""The files that were ingested: lists sorted by path, so that an ingest reads a part of them."""
+"""The ingested files, in lists sorted by path: an ingest reads only parts of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES_PER_GROUP = 10_000
 def find_states(
     folder: Folder, version: LakeVersion, paths: Collection[str]
 ) -> dict[str, FileState]:
-    """Return the states of those files that were ingested."""
+    """Return the states of the files that were ingested."""
     if version.sources is None:
         known = _states_of_batches(folder, version.batches)
         return {path: known[path] for path in paths if path in known}
@@ -42,7 +42,7 @@ def add_states(
 ) -> tuple[StoredList, ...]:
     """Write the new states of files; return the lists of all files.
 
-    Lists of similar size are merged, so there are few and a state is seldom written again.
+    Lists of similar size are merged. So there are few lists, and a state is rarely written again.
     """
     lists = version.sources or ()
     known = _states_of_batches(folder, version.batches) if version.sources is None else {}

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.errors import InvalidEventError
+from downriver.errors import InvalidEventError, LakeError
 from downriver.lake.bronze.event_files import FileState, event_batch
 from downriver.lake.storage.tables import read_current_version
 from downriver.openlineage import parse_event
 from downriver.openlineage.files import EventRecord
 from downriver.store.catalog.encoding import decompress
+from downriver.store.redaction import redactions_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from downriver.lake.storage.files import Folder
-    from downriver.store import Store
+    from downriver.store import CatalogReader, Store
     from downriver.store.port import LogEntry
 
 _LOG_ENTRIES_PER_FILE = 1000
@@ -35,10 +37,12 @@ def export_log(
     """Write new log entries into a folder, as rows of `schemas.EVENT_RECORDS`.
 
     `before` is its state after the last call. Returns its state after this one, or None if there
-    are no new entries.
+    are no new entries. Raises LakeError if the log redacted entries that were exported before: the
+    lake has their old text, and tables that it builds would contain it.
     """
     source = log_source(store)
-    after = before.resume if before else 0
+    after = exported = before.resume if before else 0
+    redacted: set[int] = set()
     with store.reader() as reader:
         last = reader.state().seq
         if last <= after:
@@ -51,8 +55,27 @@ def export_log(
             if not records:
                 break
             after = records[-1].offset
+            for record in records:
+                redacted.update(seq for seq in redactions_in(record.raw) if 0 < seq <= exported)
             folder.write_batch(f"{path}/part-{number:06d}.parquet", event_batch(source, records))
+        redacted = {seq for seq in redacted if _is_redacted(reader, seq)}
+    if redacted:
+        folder.remove(path)
+        count = "1 entry" if len(redacted) == 1 else f"{len(redacted):,} entries"
+        raise LakeError(
+            f"the log redacted {count} that the lake in {folder.location} contains with the old "
+            f"text. Delete the lake, and ingest the log and its other sources again"
+        )
     return FileState(source, after, 0, after)
+
+
+def _is_redacted(reader: CatalogReader, seq: int) -> bool:
+    """Return whether an entry has another body than the one received, as a redaction states.
+
+    Any producer can send an event that looks like a redaction.
+    """
+    entry = next(reader.log.entries(seq - 1))
+    return hashlib.sha256(decompress(entry.body) or b"").digest() != entry.digest
 
 
 def _read_entry(source: str, entry: LogEntry) -> EventRecord:
@@ -69,7 +92,7 @@ _EVENTS_PER_TRANSACTION = 2000  # their facts are merged before they are written
 
 
 class PublishReport(msgspec.Struct):
-    """The number of events that were added to a store, and of those it already had."""
+    """The number of events that were added to a store, and of events that it already had."""
 
     events: int = 0
     duplicates: int = 0

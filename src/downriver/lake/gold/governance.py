@@ -1,7 +1,7 @@
 """Gold: certified datasets with uncertified or failing inputs, and the reach of personal data.
 
-The current tags facet of a dataset or column decides: `pii`, and the tags that mark
-certified datasets, as in the gate.
+The current tags of a dataset or column decide: `pii`, and the tags that mark certified datasets, as
+in the gate.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from downriver.lake.reach.flow_graph import (
 )
 from downriver.lake.reach.flow_graph import node_ids as numbered
 from downriver.lake.silver.facts import DATASET
-from downriver.lake.silver.transforms import TAGS_TYPE, current_facets
+from downriver.lake.silver.transforms import TAGS_TYPE, current_labels
 from downriver.model.governance import CERTIFIED_TAGS, PII_TAG
+from downriver.openlineage.facets.description import TAGS
+from downriver.openlineage.facets.label_statement import TAG_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,8 +82,9 @@ def current_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     As in the gate, the tag is `key` if its value means yes, no tag if it means no, and otherwise
     `key:value`.
     """
-    of_datasets = facets.where((f.col("facet") == "tags") & (f.col("kind") == DATASET))
-    current = current_facets(of_datasets, bodies)
+    is_tag = (f.col("facet") == TAGS) | f.col("facet").startswith(TAG_PREFIX)
+    labels = current_labels(facets.where(is_tag & (f.col("kind") == DATASET)), bodies)
+    current = labels.where(f.col("facet") == TAGS)
     each = current.select(*_NAME, f.explode(f.from_json("text", TAGS_TYPE)["tags"]).alias("of"))
     key, value = f.lower("of.key"), f.lower(f.coalesce("of.value", f.lit("")))
     tag = f.when(value.isin("", "true", "yes", "1"), key).otherwise(
@@ -106,8 +109,8 @@ def marked_nodes(nodes: DataFrame, tags: DataFrame, quality: DataFrame) -> DataF
     given = [of.select(*_NAME, f.lit(mark).alias("mark")).distinct() for of, mark in marks]
     summed = given[0].union(given[1]).union(given[2]).groupBy(*_NAME).agg(f.sum("mark").alias("m"))
     datasets = summed.withColumn("kind", f.lit(DATASET))
-    found = _ids_with_marks(nodes, datasets)
-    return _MARKS.select(found)
+    ids = _ids_with_marks(nodes, datasets)
+    return _MARKS.select(ids)
 
 
 def _ids_with_marks(nodes: DataFrame, datasets: DataFrame) -> DataFrame:
@@ -208,7 +211,7 @@ def gold_certified_paths(datasets: DataFrame, reads: DataFrame, writes: DataFram
         .groupBy(*_NAME)
         .agg(f.array_sort(f.collect_set("of")).alias("uncertified_inputs"))
     )
-    found = certified.join(inputs, _NAME, "left").withColumns(
+    paths = certified.join(inputs, _NAME, "left").withColumns(
         {
             "upstream_datasets": f.col("upstream"),
             "upstream_uncertified": f.col("uncertified"),
@@ -217,25 +220,25 @@ def gold_certified_paths(datasets: DataFrame, reads: DataFrame, writes: DataFram
             "uncertified_inputs": f.coalesce("uncertified_inputs", f.array()),
         }
     )
-    return schemas.CERTIFIED_PATHS.select(found)
+    return schemas.CERTIFIED_PATHS.select(paths)
 
 
 def gold_pii_datasets(datasets: DataFrame) -> DataFrame:
     """Return the datasets with personal data, or with such a dataset upstream."""
-    found = datasets.withColumns({"tagged": _has(_PII), "upstream_pii": f.col("pii")})
-    return schemas.PII_DATASETS.select(found.where("tagged OR upstream_pii > 0"))
+    pii = datasets.withColumns({"tagged": _has(_PII), "upstream_pii": f.col("pii")})
+    return schemas.PII_DATASETS.select(pii.where("tagged OR upstream_pii > 0"))
 
 
 def gold_pii_reach(columns: DataFrame) -> DataFrame:
     """Return the columns with personal data, or with such columns upstream."""
-    found = columns.withColumns(
+    pii = columns.withColumns(
         {
             "tagged": f.col("tagged") > 0,
             "pii_columns": f.col("carried"),
             "pii_influences": f.col("influenced"),
         }
     )
-    return schemas.PII_REACH.select(found.where("tagged OR influenced > 0"))
+    return schemas.PII_REACH.select(pii.where("tagged OR influenced > 0"))
 
 
 def _has(mark: int) -> Column:

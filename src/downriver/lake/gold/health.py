@@ -227,7 +227,7 @@ def daily_counts(*tables: DataFrame) -> DataFrame:
 
 
 def figures_by_day(tables: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the figures that rows count for, as (day, figure, n); `n` is a column of the rows."""
+    """Return the figures of rows, as (day, figure, n). `n` is a column of the rows."""
     counted = [_figures_of(name, table) for name, table in tables.items()]
     if (column_edges := tables.get("gold.column_edges")) is not None:
         first = column_edges.groupBy("target_namespace", "target_name", "n").agg(
@@ -283,7 +283,7 @@ def _rate(part: str, whole: str) -> Column:
     return f.when(f.col(whole) > 0, f.col(part) / f.col(whole))
 
 
-# Their rows depend on one entity only. The other tables have a row for a dataset or day and depend
+# Each row depends on one entity only. The other tables have a row for a dataset or day and depend
 # on the time of the last event, so every build writes them as a whole.
 ENTITY_HEALTH_TRANSFORMS = (
     TableTransform(schemas.FAILURE_RATES, ("silver.runs",), gold_failure_rates),

@@ -112,8 +112,8 @@ def _gather(values: Ints, starts: Ints, rows: Ints) -> Ints:
     """Return the concatenated values of several rows of a compressed table."""
     lengths = starts[rows + 1] - starts[rows]
     offsets = np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
-    found: Ints = values[offsets + np.arange(int(lengths.sum()))]
-    return found
+    gathered: Ints = values[offsets + np.arange(int(lengths.sum()))]
+    return gathered
 
 
 _WORD_BITS = 64
@@ -253,7 +253,7 @@ def _edge_slices(levels: Ints, source: Ints) -> Iterator[slice]:
     """Yield the edges that leave each level, in the order of the levels."""
     bounds = np.searchsorted(source, levels)
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        # In slices, as the bits of all targets of a slice are copied.
+        # In slices, because the bits of all targets of a slice are copied.
         for at in range(start, end, _EDGES_PER_SLICE):
             yield slice(at, min(at + _EDGES_PER_SLICE, end))
 

@@ -71,7 +71,7 @@ def alias_representatives(size: int, links: EdgeArrays) -> Ints:
 
 
 def _stated_same(size: int, links: EdgeArrays) -> EdgeArrays:
-    """Return the statements that two names are one dataset, without those taken back later."""
+    """Return the statements that two names are one dataset, except those withdrawn later."""
     same, different = links.only(EdgeKind.SAME), links.only(EdgeKind.DIFFERENT)
     taken_back = dict(
         zip(
@@ -152,7 +152,7 @@ class ColumnEdgeArrays(NamedTuple):
     copies: Flags
 
     def only(self, wanted: Flags) -> ColumnEdgeArrays:
-        """Return the edges for which `wanted` is true."""
+        """Return the edges where `wanted` is true."""
         return ColumnEdgeArrays(
             self.source[wanted],
             self.source_field[wanted],

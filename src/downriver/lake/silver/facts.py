@@ -1,6 +1,6 @@
 """Facts: events folded on the workers with the server's `fold`, then merged by key.
 
-A task merges facts before it emits them, so a pipeline that ran a million times costs the shuffle
+A task merges facts before it emits them. So a pipeline that ran a million times costs the shuffle
 about as much as a pipeline that ran once.
 """
 
@@ -295,12 +295,12 @@ def count_folded(folder: Folder, path: str) -> dict[str, int]:
 
 def merge_rows(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
     """Return facts of one table, merged by their key."""
-    return table.select(_merged(table, rows))
+    return table.select(_merge_table(table, rows))
 
 
-def _merged(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
+def _merge_table(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
     if table is schemas.RUNS:
-        return _merged_runs(rows)
+        return _merge_runs(rows)
     if table is schemas.BODIES:
         return rows.groupBy("digest").agg(f.first("body").alias("body"))
     if "first_at" not in table.column_names:
@@ -308,8 +308,8 @@ def _merged(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
     return _with_span(rows.groupBy(*table.key).agg(*_merged_span()))
 
 
-def _merged_runs(rows: DataFrame) -> DataFrame:
-    """Final states win over others, then later ones, then the higher state number."""
+def _merge_runs(rows: DataFrame) -> DataFrame:
+    """Merge runs: final states have precedence, then later states, then higher state numbers."""
     ended = f.col("state") >= int(RunState.COMPLETE)
     tier = f.when(ended, int(RunState.COMPLETE)).otherwise(f.col("state"))
     merged = rows.groupBy(*schemas.RUNS.key).agg(

@@ -13,6 +13,8 @@ from downriver.lake.silver.facts import DATASET, JOB
 from downriver.model.facts import EdgeKind, FacetRole, RunState
 from downriver.model.ids import EVERY_FIELD
 from downriver.openlineage.facets.dataset import schema_columns
+from downriver.openlineage.facets.description import DOCUMENTATION, OWNERSHIP, TAGS
+from downriver.openlineage.facets.label_statement import STATED_PREFIX, TAG_PREFIX, merge_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,6 +62,7 @@ def _distinct_columns(body: bytes) -> Iterable[SchemaColumn]:
 
 
 _OF_NODE = ("kind", "namespace", "name")
+LABELS = (OWNERSHIP, DOCUMENTATION, TAGS)
 _LATEST = ("last_at", "last_event", "digest")
 _QUALITY_FACET = "dataQualityAssertions"
 _STATISTICS_FACETS = ("outputStatistics", "inputStatistics")
@@ -102,6 +105,45 @@ def current_facets(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     return bodied.where(deleted.isNull() | (deleted != "true")).drop("latest")
 
 
+def current_labels(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return the current facets of nodes. Statements of people replace those of events."""
+    current = current_facets(facets, bodies).select(*_OF_NODE, "facet", "text").alias("c")
+    is_stated = f.col("facet").startswith(TAG_PREFIX) | f.col("facet").startswith(STATED_PREFIX)
+    stated = current.where(is_stated).select(*_OF_NODE).distinct()
+    labels = current.where(is_stated | f.col("facet").isin(*LABELS)).join(
+        stated, [*_OF_NODE], "left_semi"
+    )
+    by_node = labels.groupBy(*_OF_NODE).agg(
+        f.map_from_entries(f.collect_list(f.struct("facet", "text"))).alias("facets")
+    )
+    columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in current.schema)
+    merged = by_node.mapInArrow(merge_label_batches, columns)
+    others = current.where(~is_stated)
+    is_label = others.where(f.col("facet").isin(*LABELS)).join(stated, [*_OF_NODE], "left_anti")
+    return merged.unionAll(is_label).unionAll(others.where(~f.col("facet").isin(*LABELS)))
+
+
+def merge_label_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge the labels of nodes with the statements of people, on a worker."""
+    import pyarrow as pa
+
+    for batch in batches:
+        rows = [
+            (row["kind"], row["namespace"], row["name"], facet, body.decode())
+            for row in batch.to_pylist()
+            for facet, body in merge_statements(
+                {facet: text.encode() for facet, text in row["facets"]}
+            ).items()
+        ]
+        names = (*_OF_NODE, "facet", "text")
+        types = (batch.schema.field("kind").type, *[pa.string()] * 4)
+        columns = zip(*rows, strict=True) if rows else [()] * len(names)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(values, of) for values, of in zip(columns, types, strict=True)],
+            names=list(names),
+        )
+
+
 def with_text(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     """Add the JSON text of facets."""
     return facets.join(bodies.withColumn("text", f.decode("body", "UTF-8")), "digest").drop("body")
@@ -111,7 +153,7 @@ def _nodes_with_facets(
     nodes: DataFrame, facets: DataFrame, bodies: DataFrame, kind: int
 ) -> DataFrame:
     """Return nodes of a kind, each with a map of its current facets as JSON text."""
-    current = current_facets(facets.where(f.col("kind") == kind), bodies)
+    current = current_labels(facets.where(f.col("kind") == kind), bodies)
     texts = current.groupBy(*_OF_NODE).agg(
         f.map_from_entries(f.collect_list(f.struct("facet", "text"))).alias("facets")
     )

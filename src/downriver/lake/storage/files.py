@@ -32,7 +32,7 @@ class FileLocation(NamedTuple):
 class FileEntry(NamedTuple):
     """A file in a listing."""
 
-    path: str  # as `open_file` expects it
+    path: str  # in the form for `open_file`
     size: int
     modified: int  # ns since the epoch
 
@@ -149,7 +149,7 @@ class Folder:
     def count_values(self, name: str, column: str) -> int:
         """Return the number of values of a column of the Parquet files in a folder.
 
-        `column` may be a part of a struct. The metadata has the number, so no row is read.
+        `column` may be a part of a struct. The number comes from the metadata; no row is read.
         """
         import pyarrow.parquet as pq
 

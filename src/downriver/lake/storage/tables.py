@@ -1,8 +1,8 @@
 """The tables of a lake on disk, the versions of the lake, and the removal of old ones.
 
-A version is one small file. Everything it refers to is written before it, into new folders, and
-never changed after. A process that is killed leaves the previous version, and folders that no
-version refers to.
+A version is one small file. Everything that it refers to is written earlier, into new folders, and
+never changes. After a process is killed, the previous version is still valid, and some folders
+belong to no version.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class BronzeBatch(msgspec.Struct, frozen=True):
     """The events that one ingest added to bronze, in folders below `path`.
 
     `first_at` and `last_at` are the times of its earliest and latest event. Batches of older
-    releases lack them and may contain events of any time. `ranges` are the times between, without
-    the gaps: a late event does not make a batch contain all times since.
+    releases lack them and may contain events of any time. `ranges` are the times of its events,
+    without the gaps: a late event does not extend the batch over all times since.
     """
 
     number: int
@@ -179,7 +179,7 @@ def drop_version(folder: Folder, version: int) -> None:
 
 
 def commit_version(folder: Folder, base: LakeVersion, changed: LakeVersion) -> LakeVersion:
-    """Commit `changed` as the version after `base`, unless another process committed one."""
+    """Commit `changed` as the version after `base`, or fail if another process committed one."""
     snapshot = msgspec.structs.replace(
         changed,
         version=base.version + 1,

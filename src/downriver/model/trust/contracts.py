@@ -20,7 +20,7 @@ class RowBounds(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class DataContract(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What is promised of a dataset.
+    """The promises about a dataset.
 
     `closed`: it has no other columns. `freshness` is the longest time since the last completed
     write. `not_checked` are promises of the file that no rule checks; their outcome is unknown.
@@ -52,7 +52,7 @@ class ClauseResult(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True
 
 
 class ContractResult(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The outcome of a contract: violated if a clause is, unknown if a clause is."""
+    """The outcome of a contract: the worst of its clauses. Violated is worse than unknown."""
 
     dataset: str
     outcome: ClauseOutcome

@@ -35,7 +35,8 @@ class CompatibilityMode(str, Enum):
 
 
 class DeclaredColumn(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """A column by its dotted path. `logical_type` stands for every type of its kind.
+    """A column by its dotted path. `logical_type` is a kind such as `integer`, and matches every
+    type of that kind.
 
     `required` is None in an observed schema: events do not state whether the column may be absent.
     `nullable` is None if the file does not state it.

@@ -1,8 +1,10 @@
-"""What changes when tags, owners and descriptions are set."""
+"""Changes of tags, owners and descriptions."""
 
 from __future__ import annotations
 
 import msgspec
+
+from downriver.model.answers import MappingStruct
 
 
 class TagChange(msgspec.Struct, kw_only=True, frozen=True):
@@ -14,19 +16,21 @@ class TagChange(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OwnersChange(msgspec.Struct, kw_only=True, frozen=True):
-    """The owners of a dataset or job, before and after they were set."""
+    """The owners of a dataset or job, before and after they were set, and those in events."""
 
     entity: str
     before: list[str]
     after: list[str]
+    sent: list[str]
 
 
 class DescriptionChange(msgspec.Struct, kw_only=True, frozen=True):
-    """The description of a dataset or job, before and after it was set."""
+    """The description of a dataset or job, before and after it was set, and that in events."""
 
     entity: str
     before: str
     after: str
+    sent: str
 
 
 class PropagationChange(msgspec.Struct, kw_only=True, frozen=True):
@@ -49,3 +53,11 @@ class TagChanges(msgspec.Struct, kw_only=True):
     changed: int
     declared: int
     done: bool
+
+
+class EntityLabels(MappingStruct, kw_only=True):
+    """The owners, tags and description of a dataset or job."""
+
+    owners: list[str]
+    tags: list[str]
+    description: str

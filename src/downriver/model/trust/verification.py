@@ -1,4 +1,4 @@
-"""What a build of both sides of a change in a scratch schema shows, beside what was predicted."""
+"""Results of building both sides of a change in a scratch schema, compared with predictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from downriver.model.changes import Outcome
 
 
 class BuildState(str, Enum):
-    """What became of a model on one side of a change."""
+    """The result of building a model on one side of a change."""
 
     BUILT = "built"
     FAILED = "failed"  # the database, or dbt, refuses it
@@ -24,7 +24,7 @@ class UnverifiedReason(str, Enum):
     TEMPLATE = "template"  # a part of its template is known only at run time
     NOT_A_QUERY = "not_a_query"  # its SQL is not one query that only reads
     PYTHON_MODEL = "python_model"
-    SNAPSHOT = "snapshot"  # it has a history, which a build from nothing does not have
+    SNAPSHOT = "snapshot"  # it has a history that a new build lacks
     SEED = "seed"  # the change edits its rows
     MIGRATION = "migration"  # it reads a table that the change alters outside of dbt
     MISSING_RELATION = "missing_relation"  # the database does not have a table that it reads
@@ -40,7 +40,7 @@ class Contradiction(str, Enum):
 
     UNPREDICTED_FAILURE = "unpredicted_failure"
     UNPREDICTED_DIFFERENCE = "unpredicted_difference"
-    UNCONFIRMED_FAILURE = "unconfirmed_failure"  # it was predicted to fail, and builds
+    UNCONFIRMED_FAILURE = "unconfirmed_failure"  # predicted to fail, but builds
 
 
 class SideBuild(msgspec.Struct, kw_only=True, frozen=True):
@@ -93,7 +93,7 @@ class RowComparison(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DatasetPrediction(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What is predicted of a dataset: `columns` that differ, with the kinds of the difference.
+    """The predicted differences of a dataset: `columns`, with the kinds of their difference.
 
     `rows`: it may have other rows. `unknown`: it may differ in any column.
     """
@@ -106,7 +106,7 @@ class DatasetPrediction(msgspec.Struct, kw_only=True, frozen=True, omit_defaults
 
 
 class ModelVerification(msgspec.Struct, kw_only=True):
-    """One model: what was predicted, and what both sides of the change build.
+    """The verification of one model: the prediction, and the builds of both sides of the change.
 
     `rows` is None if the values were not compared; `not_compared` then has the reason.
     `unverified` and `detail` state why a model was not verified.
@@ -131,7 +131,7 @@ class ModelVerification(msgspec.Struct, kw_only=True):
 
 
 class UnverifiedConsumer(msgspec.Struct, kw_only=True, frozen=True):
-    """An affected consumer that is no model, so it was not built."""
+    """An affected consumer that is not a model, so it was not built."""
 
     consumer: str
     name: str

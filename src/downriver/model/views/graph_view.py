@@ -1,4 +1,4 @@
-"""A part of the graph with everything that a screen shows of it: nodes, edges, columns, runs."""
+"""A part of the graph with the data that a screen shows: nodes, edges, columns, runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Graph(msgspec.Struct, kw_only=True):
 
 
 class EntityView(EntityDetails, kw_only=True):
-    """Everything known about an entity, with its code, checks, last good run and raw facets.
+    """All details of an entity, with its code, checks, last good run and raw facets.
 
     `source` is the file of a job's code, and the line if it is known.
     """

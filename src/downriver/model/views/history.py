@@ -16,7 +16,7 @@ class RetypedColumn(msgspec.Struct, kw_only=True, rename={"old": "from", "new": 
 
 
 class SchemaVersion(msgspec.Struct, kw_only=True):
-    """The columns of a dataset from a moment on, and what changed to the version before."""
+    """The columns of a dataset from a moment on, and the changes since the version before."""
 
     at: str
     last_seen: str

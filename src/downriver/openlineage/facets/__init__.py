@@ -1,1 +1,1 @@
-"""The OpenLineage facets, one module a family: it parses the facet and renders it."""
+"""The OpenLineage facets. Each module parses and renders one family of facets."""

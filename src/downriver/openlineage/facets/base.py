@@ -1,4 +1,4 @@
-"""What all facets share: tolerant decoding, encoding, digests, and the names inside facets.
+"""The common parts of all facets: tolerant decoding, encoding, digests, and identifiers.
 
 Producers send facets in many shapes. `parse_facet` decodes a well-formed facet in one step. When
 that fails, it keeps every well-formed entry: one malformed value does not remove the others.
@@ -33,23 +33,23 @@ class Identifier(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 def identifier(node: DatasetId | JobId, kind: str = "") -> dict[str, str]:
-    """Return a dataset or job as facets name it."""
+    """Return the identifier of a dataset or job for use in a facet."""
     name = {"namespace": node.namespace, "name": node.name}
     return {**name, "type": kind} if kind else name
 
 
 def dataset_id(namespace: str, name: str) -> DatasetId:
-    """Return the id of a dataset, its names shortened to what stores can index."""
+    """Return the id of a dataset. Names that are too long for an index are shortened."""
     return DatasetId(bounded(namespace), bounded(name))
 
 
 def job_id(namespace: str, name: str) -> JobId:
-    """Return the id of a job, its names shortened to what stores can index."""
+    """Return the id of a job. Names that are too long for an index are shortened."""
     return JobId(bounded(namespace), bounded(name))
 
 
 def facet_digest(body: bytes) -> bytes:
-    """Return the key by which a facet body is stored once."""
+    """Return the key of a facet body. Equal bodies have one key and are stored once."""
     return hashlib.sha256(body).digest()[:16]
 
 
@@ -63,7 +63,7 @@ def render_facet(schema: str, version: str, /, **content: Any) -> Raw:
 
 
 def parse_facet(body: bytes, kind: type[Facet]) -> Facet:
-    """Decode a facet; of a malformed one, keep the well-formed entries."""
+    """Decode a facet. If it is malformed, keep its well-formed entries."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:

@@ -1,7 +1,7 @@
-"""The columnLineage and lineage facets: from which columns the columns of a dataset derive.
+"""The columnLineage and lineage facets: the source columns of each column of a dataset.
 
-A facet of hundreds of edges names few datasets and few different transformations, so both are kept
-once and an edge is four small values. Reading these facets is most of the cost of a new event.
+A facet with hundreds of edges names few datasets and few transformations. Each of these is stored
+once, and an edge is four small values. Parsing these facets is most of the cost of a new event.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class InputField(msgspec.Struct, gc=False):
     transformations: list[Transformation] | None = None
 
     def dataset(self) -> DatasetId | None:
-        """Return the dataset this names, if it names one."""
+        """Return the dataset that this field names, if any."""
         if self.type.upper() != "DATASET" or not self.name:
             return None
         return dataset_id(self.namespace or "", self.name)
 
 
 class _ColumnEntry(msgspec.Struct, gc=False):
-    """One output field of a columnLineage facet, with the two fields older producers send."""
+    """One output field of a columnLineage facet, with two fields that older producers send."""
 
     inputFields: list[InputField] | None = None  # noqa: N815
     transformationType: str | None = None  # noqa: N815
@@ -72,7 +72,7 @@ class _FieldEntry(msgspec.Struct, gc=False):
 
 
 class LineageEntry(msgspec.Struct, gc=False):
-    """lineage 1-0-0: the sources of one target; on a dataset, the target is that dataset."""
+    """The sources of a target (lineage 1-0-0). In a dataset's facet, the target is the dataset."""
 
     namespace: str | None = None
     name: str | None = None
@@ -103,7 +103,7 @@ class ColumnLineageEdges(NamedTuple):
 
 
 class ColumnInput(NamedTuple):
-    """A column that another column, or the choice of rows, derives from, and how."""
+    """A source column of another column or of the choice of rows, with the transformation."""
 
     dataset: DatasetId
     field: str
@@ -180,19 +180,19 @@ _sources: dict[bytes, tuple[DatasetId, ...]] = {}
 
 def column_sources(digest: bytes, body: bytes) -> tuple[DatasetId, ...]:
     """Return the datasets that a columnLineage facet reads, decoding each distinct facet once."""
-    known = _sources.get(digest)
-    if known is None:
+    datasets = _sources.get(digest)
+    if datasets is None:
         if len(_sources) >= _SOURCES_CACHED:
             _sources.clear()
-        known = _sources[digest] = _column_lineage_edges(body).datasets
-    return known
+        datasets = _sources[digest] = _column_lineage_edges(body).datasets
+    return datasets
 
 
 _LARGEST_CACHED = 2**16  # bytes
 
 
 def _column_lineage_edges(body: bytes) -> ColumnLineageEdges:
-    # Needed twice within a short time: for the sources, and when the event is written.
+    # The result is used twice: to find the sources, and when the event is written.
     return _cached_edges(body) if len(body) <= _LARGEST_CACHED else _parse_column_lineage(body)
 
 
@@ -241,14 +241,14 @@ class _EdgeSet:
         self._edges: dict[ColumnEdge, None] = {}
         self._datasets: dict[DatasetId, int] = {}
         self._transformations: dict[ColumnTransformation, int] = {}
-        # By the values in the facet, so that each is converted once.
+        # Keyed by the values in the facet, so that each value is converted once.
         self._by_name: dict[tuple[str | None, str | None, str], int | None] = {}
         self._by_stated: dict[tuple[object, ...], int] = {}
 
     def add_inputs(
         self, sources: Sequence[InputField] | None, name: str, fallback: Transformation
     ) -> None:
-        """Derive a field from its sources, by `fallback` where they state no transformation."""
+        """Add the edges from sources to a field. `fallback` replaces a missing transformation."""
         derived = bounded(name) if name else EVERY_FIELD
         for source in sources or ():
             named = (source.namespace, source.name, source.type)
@@ -257,10 +257,10 @@ class _EdgeSet:
                 continue
             field = bounded(source.field) if source.field else EVERY_FIELD
             for how in source.transformations or (fallback,):
-                stated = (how.type, how.subtype, how.description, how.masking, how.confidence)
-                kind = self._by_stated.get(stated)
+                key = (how.type, how.subtype, how.description, how.masking, how.confidence)
+                kind = self._by_stated.get(key)
                 if kind is None:
-                    kind = self._by_stated[stated] = self._transformations.setdefault(
+                    kind = self._by_stated[key] = self._transformations.setdefault(
                         _column_transformation(how), len(self._transformations)
                     )
                 self._edges[dataset, field, derived, kind] = None
@@ -300,7 +300,7 @@ def render_column_lineage(output: OutputLineage) -> msgspec.Raw:
 def render_job_lineage(outputs: Mapping[DatasetId, JobOutput]) -> msgspec.Raw:
     """Return the lineage facet of a job with several outputs.
 
-    Without it, every input of the job would be read as a source of every output.
+    Without this facet, every input of the job counts as a source of every output.
     """
     entries = [
         {
@@ -358,12 +358,12 @@ def _render_inputs(inputs: Sequence[ColumnInput], kind: type[Source]) -> list[So
         if source is None:
             source = kind(dataset.namespace, dataset.name, field, [])
             by_column[dataset, field] = source
-        source.transformations.append(_stated(transformation))
+        source.transformations.append(_facet_transformation(transformation))
     return list(by_column.values())
 
 
 @lru_cache(1024)  # most columns of a facet share few transformations
-def _stated(transformation: ColumnTransformation) -> Transformation:
+def _facet_transformation(transformation: ColumnTransformation) -> Transformation:
     return Transformation(
         type="DIRECT" if transformation.direct else "INDIRECT",
         subtype=transformation.subtype,

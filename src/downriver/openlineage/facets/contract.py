@@ -1,4 +1,4 @@
-"""The facet with the contract of a dataset. Only what works with contracts loads its types."""
+"""The facet with the contract of a dataset. Only code that uses contracts imports this module."""
 
 from __future__ import annotations
 

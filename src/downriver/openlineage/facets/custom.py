@@ -93,7 +93,7 @@ class AssetFacet(msgspec.Struct, omit_defaults=True):
 
 
 class FlowFacet(msgspec.Struct, kw_only=True, gc=False):
-    """A registered flow, on the node where it ends."""
+    """A registered flow. The facet is attached to the node where the flow ends."""
 
     source: str = ""
     sourceId: str = ""  # noqa: N815
@@ -126,6 +126,7 @@ class RecordFacet(msgspec.Struct, omit_defaults=True):
     url: str = ""
     physicalName: str = ""  # noqa: N815
     sourceName: str = ""  # noqa: N815
+    schemaLocation: str = ""  # noqa: N815
 
 
 class _RunArguments(msgspec.Struct):
@@ -134,8 +135,8 @@ class _RunArguments(msgspec.Struct):
 
 def render_deleted(reason: str = "", by: str = "") -> msgspec.Raw:
     """Return the facet that hides a dataset or job until a later event mentions it again."""
-    stated = {name: text for name, text in (("reason", reason), ("by", by)) if text}
-    return render_facet("DownriverDeleted", "1-0-0", **stated)
+    fields = {name: text for name, text in (("reason", reason), ("by", by)) if text}
+    return render_facet("DownriverDeleted", "1-0-0", **fields)
 
 
 def render_restored(by: str = "") -> msgspec.Raw:
@@ -149,16 +150,16 @@ class _Redaction(msgspec.Struct):
 
 def render_redaction(entries: Mapping[int, str], reason: str = "", by: str = "") -> msgspec.Raw:
     """Return the facet that names redacted entries of the log, with the hashes of their bodies."""
-    stated = {name: text for name, text in (("reason", reason), ("by", by)) if text}
+    fields = {name: text for name, text in (("reason", reason), ("by", by)) if text}
     hashes = {str(seq): digest for seq, digest in entries.items()}
-    return render_facet("DownriverRedaction", "1-0-0", entries=hashes, **stated)
+    return render_facet("DownriverRedaction", "1-0-0", entries=hashes, **fields)
 
 
 def parse_redaction(body: bytes) -> dict[int, bytes]:
     """Return the redacted entries of the log, with the hashes of their bodies."""
-    found = parse_facet(body, _Redaction).entries
+    entries = parse_facet(body, _Redaction).entries
     try:
-        return {int(seq): bytes.fromhex(digest) for seq, digest in found.items()}
+        return {int(seq): bytes.fromhex(digest) for seq, digest in entries.items()}
     except ValueError:
         return {}
 
@@ -210,12 +211,12 @@ def render_build(build: BuildFacet) -> msgspec.Raw:
 
 
 def parse_blind_spots(body: bytes) -> list[BlindSpotEntry]:
-    """Return what could not be read of a job."""
+    """Return the parts of a job that could not be read."""
     return parse_facet(body, _BlindSpots).spots or []
 
 
 def render_blind_spots(spots: Iterable[BlindSpotEntry]) -> msgspec.Raw:
-    """Return the facet that lists what could not be read of a job.
+    """Return the facet that lists the parts of a job that could not be read.
 
     Send it also when the list is empty: it replaces the list of an earlier version of the job.
     """
@@ -223,7 +224,7 @@ def render_blind_spots(spots: Iterable[BlindSpotEntry]) -> msgspec.Raw:
 
 
 def render_inferred(facet: str) -> msgspec.Raw:
-    """Return the facet of an event that was derived from this facet of a producer's event."""
+    """Return the facet that marks an event as derived from `facet` of a producer's event."""
     return render_facet("DownriverInferred", "1-0-0", facet=facet)
 
 
@@ -295,8 +296,8 @@ class _Waivers(msgspec.Struct):
 
 def parse_waivers(body: bytes) -> tuple[list[str], list[Any]]:
     """Return the changes for which rules were waived, and the waivers."""
-    found = parse_facet(body, _Waivers)
-    return found.changes or [], found.waived or []
+    facet = parse_facet(body, _Waivers)
+    return facet.changes or [], facet.waived or []
 
 
 def render_evidence(record: Mapping[str, Any]) -> msgspec.Raw:

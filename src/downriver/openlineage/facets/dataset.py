@@ -147,7 +147,7 @@ def render_symlinks(names: Iterable[DatasetId], kind: str = "TABLE") -> msgspec.
 
 
 def parse_same(body: bytes) -> tuple[DatasetId, bool] | None:
-    """Return another name of a dataset and whether it is the same; None if it names nothing."""
+    """Return another name and whether it means the same dataset; None if the name is missing."""
     statement = parse_facet(body, SameFacet)
     other = statement.other
     if other is None or not other.name:
@@ -196,7 +196,7 @@ def parse_data_source(body: bytes) -> DataSourceFacet:
 
 
 def render_data_source(uri: str, name: str = "") -> msgspec.Raw:
-    """Return the facet that names the system a dataset is in."""
+    """Return the facet that names the system that stores a dataset."""
     return render_facet("DatasourceDatasetFacet", "1-0-1", name=name or uri, uri=uri)
 
 
@@ -219,7 +219,7 @@ class _Version(msgspec.Struct):
 
 
 class CommitFacet(msgspec.Struct, omit_defaults=True):
-    """How a version of a dataset was made: the entry of its table's log, or of a model registry."""
+    """The origin of a dataset version: an entry of a table's log or of a model registry."""
 
     version: str = ""
     operation: str = ""
@@ -270,7 +270,7 @@ class ColumnStatistics(msgspec.Struct):
 
 
 class StatisticsFacet(msgspec.Struct):
-    """What inputStatistics, outputStatistics and dataQualityMetrics share, and columns."""
+    """The common fields of inputStatistics, outputStatistics and dataQualityMetrics."""
 
     rowCount: float | None = None  # noqa: N815
     size: float | None = None  # in bytes
@@ -319,7 +319,7 @@ def _render_assertion(assertion: QualityAssertion) -> dict[str, object]:
 def render_input_statistics(
     *, rows: int | None = None, size: int | None = None, files: int | None = None
 ) -> msgspec.Raw:
-    """Return the facet of how much a run read; `size` is in bytes."""
+    """Return the facet with the amount of data that a run read; `size` is in bytes."""
     counts = _counts(rows, size, files)
     return render_facet("InputStatisticsInputDatasetFacet", "1-0-0", **counts)
 
@@ -327,7 +327,7 @@ def render_input_statistics(
 def render_output_statistics(
     *, rows: int | None = None, size: int | None = None, files: int | None = None
 ) -> msgspec.Raw:
-    """Return the facet of how much a run wrote; `size` is in bytes."""
+    """Return the facet with the amount of data that a run wrote; `size` is in bytes."""
     counts = _counts(rows, size, files)
     return render_facet("OutputStatisticsOutputDatasetFacet", "1-0-2", **counts)
 

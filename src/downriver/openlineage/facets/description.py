@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,8 +17,7 @@ Subject: TypeAlias = Literal["Dataset", "Job"]
 DOCUMENTATION = "documentation"
 OWNERSHIP = "ownership"
 TAGS = "tags"
-TAG_PREFIX = "downriver_tag_"
-PROPAGATION = "downriver_tagPropagation"  # of the record of a tag
+PROPAGATION = "downriver_tagPropagation"  # a facet of the record of a tag
 _TRUE = frozenset({"", "true", "yes", "1"})
 _FALSE = frozenset({"false", "no", "0"})
 
@@ -36,15 +34,19 @@ class _Ownership(msgspec.Struct):
     owners: list[_Owner] | None = None
 
 
-class _Tag(msgspec.Struct):
+class TagItem(msgspec.Struct):
+    """One tag in a tags facet. `value` may be a boolean, `field` is the column of a dataset."""
+
     key: Any = None
     value: Any = None
     field: Any = None
     source: Any = None
 
 
-class _Tags(msgspec.Struct):
-    tags: list[_Tag] | None = None
+class TagItems(msgspec.Struct):
+    """The content of a tags facet."""
+
+    tags: list[TagItem] | None = None
 
 
 class Tags(NamedTuple):
@@ -69,36 +71,14 @@ def parse_tags(body: bytes | None) -> Tags:
     """Return the tags of a facet: `key`, or `key:value` when the value is not a boolean."""
     whole: set[str] = set()
     by_column: dict[str, set[str]] = {}
-    for entry in () if body is None else parse_facet(body, _Tags).tags or ():
-        if not (tag := _tag_name(entry)):
+    for entry in () if body is None else parse_facet(body, TagItems).tags or ():
+        if not (tag := tag_name(entry)):
             continue
         if isinstance(entry.field, str) and entry.field and entry.field != EVERY_FIELD:
             by_column.setdefault(entry.field.casefold(), set()).add(tag)
         else:
             whole.add(tag)
     return Tags(frozenset(whole), {name: frozenset(tags) for name, tags in by_column.items()})
-
-
-class _TagStatement(msgspec.Struct):
-    tag: str = ""
-    field: str = ""
-    present: bool = True
-
-
-def tag_facet_name(tag: str, field: str = "") -> str:
-    """Return the name of the facet with which a person sets or removes a tag.
-
-    Each tag has its own facet: two people may tag a dataset at the same time, and a tags facet of a
-    producer does not replace tags that users set.
-    """
-    key = f"{field.casefold()}\n{tag.lower()}".encode()
-    return TAG_PREFIX + hashlib.sha256(key).hexdigest()[:16]
-
-
-def render_tag_statement(tag: str, field: str = "", *, present: bool) -> msgspec.Raw:
-    """Return the facet that sets or removes a tag of a dataset, a column or a job."""
-    content = {"tag": tag.lower(), "field": field, "present": present}
-    return render_facet("DownriverTag", "1-0-0", **content)
 
 
 class _Propagation(msgspec.Struct):
@@ -115,24 +95,7 @@ def render_propagation(*, propagates: bool) -> msgspec.Raw:
     return render_facet("DownriverTagPropagation", "1-0-0", propagates=propagates)
 
 
-def merge_tag_statements(body: bytes | None, statements: Iterable[bytes]) -> bytes:
-    """Return a tags facet in which tags that users set or removed take precedence."""
-    stated = [parse_facet(statement, _TagStatement) for statement in statements]
-    replaced = {(statement.tag, statement.field.casefold()) for statement in stated}
-    entries = [
-        entry
-        for entry in (() if body is None else parse_facet(body, _Tags).tags or ())
-        if (_tag_name(entry), str(entry.field or "").casefold()) not in replaced
-    ]
-    entries += [_Tag(s.tag, "true", s.field or None) for s in stated if s.present]
-    return bytes(render_facet("TagsFacet", "1-0-0", tags=[_written(entry) for entry in entries]))
-
-
-def _written(entry: _Tag) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(entry).items() if value}
-
-
-def _tag_name(entry: _Tag) -> str:
+def tag_name(entry: TagItem) -> str:
     """Return a tag as answers show it, "" for none: `key`, or `key:value`."""
     key, value = str(entry.key or ""), str(entry.value or "").lower()
     if not key or value in _FALSE:

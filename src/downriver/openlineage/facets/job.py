@@ -36,16 +36,16 @@ _LONGEST_SQL = 200_000
 
 
 class JobTypeFacet(msgspec.Struct):
-    """What runs a job, and what the job is there."""
+    """The system that runs a job, and the type of the job in that system."""
 
     integration: str = ""
     jobType: str = ""  # noqa: N815
     processingType: str = ""  # noqa: N815
 
 
-# The end of a job's name after a Spark action that returns rows to the driver. Python's listener
-# appends the called function, and OpenLineage's Spark jar the first node of the physical plan.
-# Plans that may write (`…_command`, `deserialize_to_object`, `map_partitions`) are not among them.
+# Suffixes of job names for Spark actions that return rows to the driver. Python's listener appends
+# the called function, and OpenLineage's Spark jar the first node of the physical plan. Plans that
+# may write (`…_command`, `deserialize_to_object`, `map_partitions`) are not among them.
 READ_CALLS = (
     r"\.(?:collect|collectAsArrowToPython|collectAsList|collectToPython|count|first|head|isEmpty|"
     r"reduce|show|showString|summary|tail|tailToPython|take|takeAsList|toArrow|toLocalIterator|"
@@ -82,7 +82,7 @@ class SqlFacet(msgspec.Struct):
 
 
 def parse_job_type(body: bytes | None) -> JobTypeFacet:
-    """Return what runs a job, and what the job is there."""
+    """Return the system that runs a job, and the type of the job in that system."""
     return parse_facet(body or b"{}", JobTypeFacet)
 
 
@@ -168,7 +168,7 @@ def render_sql(query: str, dialect: str) -> msgspec.Raw:
 
 
 def render_source_code_location(path: str, repository: str = "", commit: str = "") -> msgspec.Raw:
-    """Return the facet that states in which file, repository and commit the code of a job is."""
+    """Return the facet with the file, repository and commit of a job's code."""
     revision = {"repoUrl": repository, "version": commit} if repository else {}
     return render_facet(
         "SourceCodeLocationJobFacet",
@@ -181,7 +181,7 @@ def render_source_code_location(path: str, repository: str = "", commit: str = "
 
 
 def render_source_code_url(url: str) -> msgspec.Raw:
-    """Return the facet that states at which URL the code of a job is."""
+    """Return the facet with the URL of a job's code."""
     return render_facet("SourceCodeLocationJobFacet", "1-0-1", type="git", url=url)
 
 
@@ -208,12 +208,12 @@ def parse_source_code_location(facets: Mapping[str, bytes]) -> SourceCodeLocatio
 
 
 def render_parent_job(parent: JobId) -> msgspec.Raw:
-    """Return the facet that names the job which runs this one, where no run is known."""
+    """Return the facet that names the parent job when its run is unknown."""
     return render_facet("ParentRunFacet", "1-1-0", job=identifier(parent))
 
 
 def render_parent_run(parent: RunId, root: RunId) -> msgspec.Raw:
-    """Return the facet that names the run which started this one, and the outermost run."""
+    """Return the facet that names the parent run and the outermost run."""
     return render_facet("ParentRunFacet", "1-1-0", **_run(parent), root=_run(root))
 
 
@@ -222,7 +222,7 @@ def _run(run: RunId) -> dict[str, dict[str, str]]:
 
 
 def render_dependencies(upstream: Iterable[JobId]) -> msgspec.Raw:
-    """Return the facet that names the jobs which must run before this one."""
+    """Return the facet that names the jobs that must run before this one."""
     return render_facet(
         "JobDependenciesRunFacet", "1-0-1", upstream=[{"job": identifier(job)} for job in upstream]
     )

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from downriver.store.catalog.directory import NamespaceSeen
 
 _HOUR = 3_600_000_000
-_FOREVER = 2**62
 
 
 class NamespaceEntry(NamedTuple):
@@ -117,17 +116,17 @@ class DirectoryApi:
             spans = reader.nodes.spans(records)
             namespaces = reader.directory.dataset_namespaces()
             named = reader.directory.sources()
-        found: dict[str, SourceEntry] = {}
+        entries: dict[str, SourceEntry] = {}
         for name, first, last in namespaces:
-            _add_source(found, SourceEntry(name, name, first, last, RecordFacet()))
+            _add_source(entries, SourceEntry(name, name, first, last, RecordFacet()))
         for source in named:
             if source.name:
-                _add_source(found, SourceEntry(*source, record=RecordFacet()))
+                _add_source(entries, SourceEntry(*source, record=RecordFacet()))
         for number, name in records.items():
             record, span = parse_record(facets.get(number, {}).get(RECORD)), spans[number]
             entry = SourceEntry(name, record.url, span.first.at, span.last.at, record)
-            _add_source(found, entry)
-        return [found[name] for name in sorted(found)]
+            _add_source(entries, entry)
+        return [entries[name] for name in sorted(entries)]
 
     def source(self, name: str) -> SourceEntry:
         """Return one source."""
@@ -154,13 +153,13 @@ class DirectoryApi:
 
     def dataset_ids(self, namespace: str, view: CatalogSnapshot) -> list[int]:
         """Return the datasets of a namespace by name. One with several names is listed once."""
-        found = np.array(view.reader.directory.dataset_ids(namespace), np.int32)
+        ids = np.array(view.reader.directory.dataset_ids(namespace), np.int32)
         identities = view.graph.nodes.identities
-        joined = found[identities.joined(found)].tolist()
+        joined = ids[identities.joined(ids)].tolist()
         names = identities.display_names(joined, view.reader, as_sent=True)
         own = view.reader.nodes.by_ids(joined)
         other = {number for number in joined if names[number].id != own[number]}
-        return [number for number in found.tolist() if number not in other]
+        return [number for number in ids.tolist() if number not in other]
 
     def job_ids(
         self, namespace: str | None, states: Iterable[RunState], limit: int, offset: int
@@ -213,9 +212,9 @@ class DirectoryApi:
         return [bisect_right(times, interval.end - 1) for interval in intervals]
 
 
-def _add_source(found: dict[str, SourceEntry], entry: SourceEntry) -> None:
-    known = found.get(entry.name, entry)
-    found[entry.name] = SourceEntry(
+def _add_source(entries: dict[str, SourceEntry], entry: SourceEntry) -> None:
+    known = entries.get(entry.name, entry)
+    entries[entry.name] = SourceEntry(
         entry.name,
         entry.url or known.url,
         min(entry.first_at, known.first_at),

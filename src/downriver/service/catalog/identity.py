@@ -1,4 +1,4 @@
-"""Which names are one dataset: statements of people, and the pairs that may be one."""
+"""The names of one dataset: statements of people, and pairs that may be one dataset."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class IdentityApi:
         return SameStatement(one=str(first), other=str(second), same=same, at=render_time(at))
 
     def _dataset(self, name: str, field: str, view: CatalogSnapshot) -> DatasetId:
-        found = self._session.resolve(name, view).id
-        if not isinstance(found, DatasetId):
-            raise InvalidRequestError(field, f"{found} is not a dataset")
-        return found
+        dataset = self._session.resolve(name, view).id
+        if not isinstance(dataset, DatasetId):
+            raise InvalidRequestError(field, f"{dataset} is not a dataset")
+        return dataset
 
     def statements(self) -> SameStatements:
         """Return every recorded statement, the latest about each pair of names."""
@@ -49,15 +49,15 @@ class IdentityApi:
             stated = view.graph.nodes.identities.statements()
             nodes = {node for one, other, *_ in stated for node in (one, other)}
             names = view.reader.nodes.by_ids(nodes)
-        found = [
+        recorded = [
             SameStatement(
                 one=str(names[one]), other=str(names[other]), same=same, at=render_time(at)
             )
             for one, other, same, at in stated
         ]
-        return SameStatements(statements=sorted(found, key=lambda s: (s.one, s.other)))
+        return SameStatements(statements=sorted(recorded, key=lambda s: (s.one, s.other)))
 
     def possible_cuts(self) -> PossibleCuts:
         """Return every pair of datasets that may be one dataset under two names."""
         with self._session.reading() as view:
-            return PossibleCuts(cuts=CutDetector(view.graph, view.reader).every_cut())
+            return CutDetector(view.graph, view.reader).every_cut()

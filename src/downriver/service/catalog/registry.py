@@ -33,12 +33,7 @@ from downriver.openlineage.facets.dataset import (
     render_data_source,
     render_schema,
 )
-from downriver.openlineage.facets.description import (
-    DOCUMENTATION,
-    render_description,
-    render_tag_statement,
-    tag_facet_name,
-)
+from downriver.openlineage.facets.description import DOCUMENTATION, render_description
 from downriver.openlineage.facets.job import (
     JOB_TYPE,
     NOMINAL_TIME,
@@ -48,6 +43,7 @@ from downriver.openlineage.facets.job import (
     render_nominal_time,
     render_source_code_url,
 )
+from downriver.openlineage.facets.label_statement import render_tag_facets
 from downriver.service.session import now
 
 if TYPE_CHECKING:
@@ -67,6 +63,7 @@ class DatasetEntry(msgspec.Struct, kw_only=True):
     type: str
     physical_name: str
     source_name: str
+    schema_location: str = ""
     description: str = ""
     columns: list[SchemaField] = []
     tags: list[str] = []
@@ -147,9 +144,7 @@ class RegistryApi:
         """Set or remove a tag of a dataset, of one of its columns, or of a job."""
         if not tag.strip():
             raise InvalidRequestError("tag", "empty")
-        facets: Facets = {
-            tag_facet_name(tag, field): render_tag_statement(tag, field, present=present)
-        }
+        facets = render_tag_facets(tag, field, present=present)
         with self._session.store.reader() as reader:
             at = moment_after(reader, node)
         self._session.ingest([_declare(node, at, facets)])
@@ -206,10 +201,10 @@ def moment_after(reader: CatalogReader, *nodes: NodeId) -> int:
 
 
 def _job_of(reader: CatalogReader, run: str) -> JobId:
-    found = reader.run_history.find_runs(run)
-    if not found:
+    runs = reader.run_history.find_runs(run)
+    if not runs:
         raise EntityNotFoundError(run)
-    job = reader.nodes.by_ids([found[0].job])[found[0].job]
+    job = reader.nodes.by_ids([runs[0].job])[runs[0].job]
     return JobId(job.namespace, job.name)
 
 
@@ -225,7 +220,10 @@ def _deletion() -> Facets:
 
 def _dataset_facets(entry: DatasetEntry) -> Facets:
     record = RecordFacet(
-        type=entry.type, physicalName=entry.physical_name, sourceName=entry.source_name
+        type=entry.type,
+        physicalName=entry.physical_name,
+        sourceName=entry.source_name,
+        schemaLocation=entry.schema_location,
     )
     facets: Facets = {
         RECORD: render_record(record),
@@ -255,8 +253,8 @@ def _job_facets(entry: JobEntry) -> Facets:
 
 
 def _tag_facets(tags: Iterable[str], column: str = "") -> Facets:
-    return {
-        tag_facet_name(tag, column): render_tag_statement(tag, column, present=True)
-        for tag in tags
-        if tag.strip()
-    }
+    facets: Facets = {}
+    for tag in tags:
+        if tag.strip():
+            facets |= render_tag_facets(tag, column, present=True)
+    return facets

@@ -71,7 +71,7 @@ class Registrar:
 
     def upstream(self, wanted: Sequence[str]) -> dict[str, DatasetId | JobId]:
         """Return the declared upstreams of an asset; an unknown name is an error."""
-        found: dict[str, DatasetId | JobId] = {}
+        upstream_ids: dict[str, DatasetId | JobId] = {}
         for name in wanted:
             try:
                 entity = find_asset(name, self._reader, self._identities)
@@ -79,20 +79,20 @@ class Registrar:
                 raise InvalidAssetError("upstream_assets", exc.message) from exc
             if not isinstance(entity.id, DatasetId | JobId):
                 raise InvalidAssetError("upstream_assets", f"{name!r} is a column, not an asset")
-            found[name] = entity.id
-        return found
+            upstream_ids[name] = entity.id
+        return upstream_ids
 
     def register(self, asset: AssetRegistration, at: int) -> RegistrationEvents:
         """Return the events that register an asset."""
         check_asset(asset)
         table = None if asset.is_job else self._dataset(asset)
         node: NodeId = table or self._job(asset.name)
-        found = read_asset_code(asset, self._repository, self._own_names(asset, table))
-        if found is not None and found.unread and not found.jobs:
-            unread = found.unread[0]
+        scan = read_asset_code(asset, self._repository, self._own_names(asset, table))
+        if scan is not None and scan.unread and not scan.jobs:
+            unread = scan.unread[0]
             raise InvalidAssetError("source_ref", f"{unread.location}: {unread.detail}")
-        job = make_asset_job(asset, self._job(asset.name), found)
-        if found is None and job.inputs:
+        job = make_asset_job(asset, self._job(asset.name), scan)
+        if scan is None and job.inputs:
             job.add_blind_spot(_UNREAD)
         facet_ = AssetFacet(
             id=self._id(node),
@@ -100,11 +100,11 @@ class Registrar:
             name=asset.name,
             sourceRef=asset.source_ref,
         )
-        events = list(self._events(asset, table, job, found, facet_, at))
-        return RegistrationEvents(events, facet_, job, found is not None)
+        events = list(self._events(asset, table, job, scan, facet_, at))
+        return RegistrationEvents(events, facet_, job, scan is not None)
 
     def _id(self, node: NodeId) -> str:
-        """Return an asset's id, longer where the short one is another's."""
+        """Return an asset's id. It is longer if another asset has the short one."""
         short = asset_id(node)
         return asset_id(node, 16) if is_taken(short, node, self._reader) else short
 
@@ -112,15 +112,15 @@ class Registrar:
 
     def _dataset(self, asset: AssetRegistration) -> DatasetId:
         for name in candidate_names(asset.source_ref):
-            found = self._names.find(name)
-            if found is not None and can_be_at(found, asset.source_ref):
-                return found
+            dataset = self._names.find(name)
+            if dataset is not None and can_be_at(dataset, asset.source_ref):
+                return dataset
         named = dataset_from(asset.source_ref)
         if named is not None:
             return named
-        found = self._names.find(asset.name)
-        if found is not None and _is_called(found, asset.name):
-            return found
+        dataset = self._names.find(asset.name)
+        if dataset is not None and _is_called(dataset, asset.name):
+            return dataset
         return DatasetId(self._names.namespace, asset.name)
 
     def _job(self, name: str) -> JobId:
@@ -130,7 +130,7 @@ class Registrar:
         return JobId(self._names.namespace, name)
 
     def _own_names(self, asset: AssetRegistration, table: DatasetId | None) -> ScanCatalog:
-        """Return how names are found in the code of an asset: its own first."""
+        """Return how names in the code of an asset resolve: to its own names first."""
         find = self._names.find
         called = {asset.name.casefold(), PurePosixPath(asset.source_ref).stem.casefold()}
 
@@ -147,7 +147,7 @@ class Registrar:
         asset: AssetRegistration,
         table: DatasetId | None,
         job: CodeJob,
-        found: ScanResult | None,
+        scan: ScanResult | None,
         registered: AssetFacet,
         at: int,
     ) -> Iterator[Event]:
@@ -155,7 +155,7 @@ class Registrar:
             yield render_job(job, at, facets={ASSET: render_asset(registered)})
             return
         facets: Facets = {ASSET: render_asset(registered), **self._alias(asset, table)}
-        for note in found.notes if found is not None else []:
+        for note in scan.notes if scan is not None else []:
             if note.id == table:
                 facets.update(render_dataset_facets(note))
         yield dataset_event(table, at, facets)
@@ -164,7 +164,7 @@ class Registrar:
             yield render_job(job, at)
 
     def _alias(self, asset: AssetRegistration, table: DatasetId) -> Facets:
-        """Return an alias if a table is registered under another name than its own."""
+        """Return an alias if a table is registered under a different name."""
         if _is_called(table, asset.name):
             return {}
         other = DatasetId(self._names.namespace, asset.name)

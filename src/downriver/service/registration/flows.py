@@ -110,7 +110,7 @@ class FlowApi:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without threads and locks of another process: this one may be forked from it."""
+        """Replace the threads and locks after a fork: those of the parent do not work here."""
         self._queue: FlowQueue | None = None
         self._starting = threading.Lock()
 
@@ -137,7 +137,7 @@ class FlowApi:
             self._queue = None
 
     def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
-        """Return the node that a name means, or the new node that it would create."""
+        """Return the node of a name, or the new node that the name would create."""
         with self._session.reading() as view:
             names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return names.node_for(text, "entity_id")

@@ -1,1 +1,1 @@
-"""Other systems: capture from them, and what was received."""
+"""Other systems: capture from them, and the events received from each."""

@@ -65,7 +65,7 @@ class SystemApi:
         from downriver.capture.mlflow.tracking_store import LINEAGE_TAG, OWN_TAG
 
         store = TrackingStore(uri)
-        found = SystemCapture(
+        capture = SystemCapture(
             system="mlflow", source=store.uri, runs=0, datasets=[], events=0, registered=not dry_run
         )
         datasets: set[str] = set()
@@ -78,24 +78,24 @@ class SystemApi:
                     store.write_tag(run.id, lineage_id_of(run), has_lineage_tag=tagged)
             datasets.update(str(used.dataset) for used in run.datasets)
             datasets.update(f"dataset:model:{model.name}" for model in run.models)
-            found.unread += [f"{run.id}: {text}" for text in run.unread]
-            found.runs += 1
-            found.events += len(events)
-            progress(found.runs)
-        found.datasets = sorted(datasets)
-        return found
+            capture.unread += [f"{run.id}: {text}" for text in run.unread]
+            capture.runs += 1
+            capture.events += len(events)
+            progress(capture.runs)
+        capture.datasets = sorted(datasets)
+        return capture
 
     def great_expectations(
         self, path: Path, *, dataset: str | None = None, dry_run: bool = False
     ) -> SystemCapture:
         """Read a result file of Great Expectations. The datasets must be known.
 
-        `dataset` is what was validated, if the file does not name it as the store does.
+        `dataset` is the validated dataset, if the file names it differently from the store.
         """
         from downriver.capture.check_results.great_expectations import read_validations
 
-        found = read_validations(path)
-        return self._store_checks("great-expectations", path, found, dataset, dry_run=dry_run)
+        validations = read_validations(path)
+        return self._store_checks("great-expectations", path, validations, dataset, dry_run=dry_run)
 
     def soda(
         self, path: Path, *, dataset: str | None = None, dry_run: bool = False
@@ -103,8 +103,8 @@ class SystemApi:
         """Read the result file of a Soda scan. The datasets must be known."""
         from downriver.capture.check_results.soda_deequ import read_soda_scan
 
-        found = read_soda_scan(path)
-        return self._store_checks("soda", path, found, dataset, dry_run=dry_run)
+        validations = read_soda_scan(path)
+        return self._store_checks("soda", path, validations, dataset, dry_run=dry_run)
 
     def deequ(
         self, path: Path, *, dataset: str | None = None, dry_run: bool = False
@@ -112,8 +112,8 @@ class SystemApi:
         """Read the results of Deequ's checks, as JSON, of a dataset that is known."""
         from downriver.capture.check_results.soda_deequ import read_deequ_results
 
-        found = read_deequ_results(path)
-        return self._store_checks("deequ", path, found, dataset, dry_run=dry_run)
+        validations = read_deequ_results(path)
+        return self._store_checks("deequ", path, validations, dataset, dry_run=dry_run)
 
     def _store_checks(
         self,
@@ -124,7 +124,7 @@ class SystemApi:
         *,
         dry_run: bool,
     ) -> SystemCapture:
-        found = SystemCapture(
+        capture = SystemCapture(
             system=system, source=str(path), runs=len(validations), datasets=[],
             events=0, registered=not dry_run,
         )  # fmt: skip
@@ -140,13 +140,13 @@ class SystemApi:
                 facets = {ASSERTIONS: render_assertions(validation.assertions)}
                 at = now() if validation.at is None else validation.at
                 events.append(dataset_event(node, at, facets))
-                found.datasets.append(str(node))
-                found.unread += validation.unread
+                capture.datasets.append(str(node))
+                capture.unread += validation.unread
         if not dry_run:
             self._session.ingest(events)
-        found.events = len(events)
-        found.datasets = sorted(set(found.datasets))
-        return found
+        capture.events = len(events)
+        capture.datasets = sorted(set(capture.datasets))
+        return capture
 
     def delta(
         self,
@@ -230,7 +230,7 @@ class SystemApi:
         }
 
     def _run_at(self, dataset: int | None, at: int) -> RunId | None:
-        """Return the one run of a known writer that was under way at a time."""
+        """Return the only run of a known writer that was active at a time."""
         if dataset is None:
             return None
         with self._session.reading() as view:
@@ -245,9 +245,9 @@ class SystemApi:
             runs = view.reader.run_history.runs_during(writers, at - _TOLERANCE, at + _TOLERANCE)
             names = view.reader.nodes.by_ids({run.job for run in runs})
         own = ("delta", "iceberg")
-        found = [
+        run_ids = [
             RunId(job, run.run)
             for run in runs
             if isinstance(job := names[run.job], JobId) and job.namespace not in own
         ]
-        return found[0] if len(found) == 1 else None
+        return run_ids[0] if len(run_ids) == 1 else None

@@ -1,4 +1,4 @@
-"""The systems that can send lineage, and what was last received from each."""
+"""The systems that can send lineage, and the last event received from each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from downriver.capture.integrations import INTEGRATIONS, installed_version
-from downriver.model.systems.integrations import IntegrationList, IntegrationStatus
+from downriver.model.views.integrations import IntegrationList, IntegrationStatus
 from downriver.openlineage.facets.base import parse_facet
 from downriver.openlineage.facets.job import JOB_TYPE
 from downriver.openlineage.wire import render_time
@@ -60,7 +60,7 @@ class IntegrationApi:
 
 
 def _matches(entry: Integration, job: _KnownJob) -> bool:
-    """Return whether a job comes from a system, by its type or else by the producer of the type."""
+    """Return whether a job comes from a system, by its type or the producer of the type."""
     if job.origin.integration:
         return job.origin.integration.upper() in entry.integrations
     return any(part in job.origin.producer for part in entry.producers)

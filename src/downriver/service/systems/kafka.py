@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,31 +21,41 @@ _MOST_PROBLEMS = 100
 
 
 class ConsumedRecords(msgspec.Struct, kw_only=True):
-    """What was read from topics.
+    """The result of reading topics.
 
-    `without_lineage` counts records of data that state no lineage. `problems` are the first records
-    that could not be read; `problem_count` counts all of them.
+    `without_lineage` counts data records that state no lineage. `problems` are the first records
+    that could not be read; `problem_count` counts all of them. `rejected` counts the events that
+    the server rejected, and `rejections` are the reasons for the first ones.
     """
 
     records: int = 0
     stored: int = 0
+    rejected: int = 0
+    rejections: list[str] = []
     without_lineage: int = 0
     sampled_out: int = 0
     problem_count: int = 0
     problems: list[str] = []
 
 
+class Delivery(NamedTuple):
+    """How many events are new on disk, and why the server rejected others."""
+
+    stored: int
+    rejections: Sequence[str] = ()
+
+
 class KafkaConsumption:
     """Reads topics and delivers events; commits offsets when the events are delivered.
 
-    `deliver` returns when events are on disk, and returns how many were new. Every `sample`th
+    `deliver` returns when events are on disk. Every `sample`th
     record is searched for stated lineage; events of OpenLineage are never left out.
     """
 
     def __init__(
         self,
         consumer: KafkaConsumer,
-        deliver: Callable[[Sequence[Event]], int],
+        deliver: Callable[[Sequence[Event]], Delivery],
         *,
         namespace: str = DEFAULT_NAMESPACE,
         sample: int = 1,
@@ -66,7 +76,11 @@ class KafkaConsumption:
         for record in records:
             events += self._events(record)
         if events:
-            self.total.stored += self._deliver(events)
+            delivery = self._deliver(events)
+            self.total.stored += delivery.stored
+            self.total.rejected += len(delivery.rejections)
+            room = _MOST_PROBLEMS - len(self.total.rejections)
+            self.total.rejections += delivery.rejections[:room]
         self._consumer.commit(records)
         self.total.records += len(records)
         return not self._consumer.at_end
@@ -75,18 +89,18 @@ class KafkaConsumption:
         if record.offset % self._sample and b'"eventTime"' not in record.value:
             self.total.sampled_out += 1
             return []
-        found = read_record(record, self._namespace)
+        record_lineage = read_record(record, self._namespace)
         at = record.at if record.at is not None else now()
-        if found.problem is not None:
+        if record_lineage.problem is not None:
             self.total.problem_count += 1
             if len(self.total.problems) < _MOST_PROBLEMS:
-                self.total.problems.append(f"{record.where}: {found.problem}")
+                self.total.problems.append(f"{record.where}: {record_lineage.problem}")
             return []
-        if found.events:
-            return list(found.events)
-        if found.change is not None:
-            return list(self._edges.change_events(found.change, at))
-        if found.edge is not None:
-            return list(self._edges.new_events(found.edge, at))
+        if record_lineage.events:
+            return list(record_lineage.events)
+        if record_lineage.change is not None:
+            return list(self._edges.change_events(record_lineage.change, at))
+        if record_lineage.edge is not None:
+            return list(self._edges.new_events(record_lineage.edge, at))
         self.total.without_lineage += 1
         return []

@@ -27,7 +27,7 @@ class CheckApi:
         only: Collection[str] = (),
         skip: Collection[str] = (),
     ) -> LineageChecks:
-        """Return what violates the rules; `only` and `skip` select rules by name."""
+        """Return the violations of the rules. `only` and `skip` select rules by name."""
         check_rule_names(only, "rule")
         check_rule_names(skip, "skip")
         with self._session.reading() as view:

@@ -121,27 +121,27 @@ class ContractApi:
         return ContractChanges(changes=changes, declared=len(contracts), done=done)
 
     def _locate(self, contracts: Sequence[StatedContract], view: CatalogSnapshot) -> list[_Located]:
-        found: list[_Located] = []
+        located_contracts: list[_Located] = []
         for stated in contracts:
             try:
-                found.append(_Located(stated, self._dataset(stated, view)))
+                located_contracts.append(_Located(stated, self._dataset(stated, view)))
             except EntityNotFoundError as exc:
-                found.append(_Located(stated, None, exc.message))
-        return found
+                located_contracts.append(_Located(stated, None, exc.message))
+        return located_contracts
 
     def _dataset(self, stated: StatedContract, view: CatalogSnapshot) -> Entity:
-        found = self._session.resolve(stated.contract.dataset, view)
-        if not isinstance(found.id, DatasetId):
+        entity = self._session.resolve(stated.contract.dataset, view)
+        if not isinstance(entity.id, DatasetId):
             place = stated.path or "contract"
-            raise InvalidRequestError(place, f"dataset: {found.id} is not a dataset")
-        return found
+            raise InvalidRequestError(place, f"dataset: {entity.id} is not a dataset")
+        return entity
 
     def _applied(self, view: CatalogSnapshot) -> list[_Located]:
-        found = find_contracts(view.graph, view.reader)
-        display_names = view.graph.nodes.identities.display_names(found, view.reader)
+        contracts = find_contracts(view.graph, view.reader)
+        display_names = view.graph.nodes.identities.display_names(contracts, view.reader)
         return [
             _Located(StatedContract(contract), Entity(display_names[node].id, node))
-            for node, contract in found.items()
+            for node, contract in contracts.items()
         ]
 
 
@@ -176,7 +176,10 @@ def _check(
 def _outcome_event(
     located: _Located, result: ContractResult, view: CatalogSnapshot, moment: int
 ) -> Event | None:
-    """Return the event that records outcomes. What is unknown keeps its last outcome."""
+    """Return the event that records outcomes.
+
+    A clause with the outcome unknown keeps its last outcome.
+    """
     if located.dataset is None:
         return None
     assertions = [
@@ -200,7 +203,7 @@ def _outcome_event(
 def _withdrawn(
     dataset: Entity, result: ContractResult, view: CatalogSnapshot, moment: int
 ) -> list[QualityAssertion]:
-    """Return the failed clauses of an earlier contract as passed: they are promised no longer."""
+    """Return the failed clauses that were removed from the contract, as passed."""
     stated = {(ASSERTION_PREFIX + each.clause, each.column) for each in result.clauses}
     names = view.graph.nodes.identities.group(dataset.node)
     measures = [m for name in names for m in view.reader.history.measures(name, _MEASURES, moment)]

@@ -88,10 +88,10 @@ class EvidenceApi:
         moment = at if as_of is None else parse_moment(as_of, "as_of")
         author = by or ACTOR.get()
         with self._session.reading(moment) as view:
-            found = self._session.resolve(dataset, view)
-            if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
-            pack = _Collector(self._session, view, found, moment).collect(at, author)
+            resolved = self._session.resolve(dataset, view)
+            if not isinstance(resolved.id, DatasetId):
+                raise InvalidRequestError("dataset", f"{resolved.id} is not a dataset")
+            pack = _Collector(self._session, view, resolved, moment).collect(at, author)
         files = {
             "evidence.json": msgspec.json.format(msgspec.json.encode(pack), indent=2) + b"\n",
             "graph.svg": (picture := render_svg(pack.graph)).encode(),
@@ -100,7 +100,7 @@ class EvidenceApi:
         files = sign_files(pack, files, key)
         record = _record(pack, files[MANIFEST], key)
         facets = {EVIDENCE_PREFIX + record.id[:16]: render_evidence(msgspec.to_builtins(record))}
-        self._session.ingest([dataset_event(found.id, at, facets)])
+        self._session.ingest([dataset_event(resolved.id, at, facets)])
         return SignedPack(record, pack, files)
 
     def key(self) -> SigningKey:
@@ -110,10 +110,10 @@ class EvidenceApi:
     def list_packs(self, dataset: str) -> EvidenceRecords:
         """Return the recorded packs of a dataset, the latest first."""
         with self._session.reading() as view:
-            found = self._session.resolve(dataset, view)
-            if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
-            group = view.graph.nodes.identities.group(found.node)
+            resolved = self._session.resolve(dataset, view)
+            if not isinstance(resolved.id, DatasetId):
+                raise InvalidRequestError("dataset", f"{resolved.id} is not a dataset")
+            group = view.graph.nodes.identities.group(resolved.node)
             facets = view.reader.facets.starting_with(group, EVIDENCE_PREFIX)
         records = [
             parse_facet(body, EvidenceRecord)
@@ -121,7 +121,7 @@ class EvidenceApi:
             for body in named.values()
         ]
         records.sort(key=lambda record: (record.created_at, record.id), reverse=True)
-        return EvidenceRecords(dataset=str(found.id), packs=records)
+        return EvidenceRecords(dataset=str(resolved.id), packs=records)
 
 
 def _inline(svg: str) -> str:
@@ -148,15 +148,15 @@ class _Collector:
     """Collects the parts of a pack from one view of the store."""
 
     def __init__(
-        self, session: StoreSession, view: CatalogSnapshot, found: Entity, moment: int
+        self, session: StoreSession, view: CatalogSnapshot, entity: Entity, moment: int
     ) -> None:
         self._session = session
         self._view = view
-        self._entity = found
-        self._name = str(found.id)
+        self._entity = entity
+        self._name = str(entity.id)
         self._moment = moment
         self._as_of = render_time(moment)
-        self._group = view.graph.nodes.identities.group(found.node)
+        self._group = view.graph.nodes.identities.group(entity.node)
 
     def collect(self, at: int, author: str) -> EvidencePack:
         shown = EntityViewApi(self._session)(self._name, as_of=self._as_of)
@@ -205,7 +205,7 @@ class _Collector:
         columns = []
         for column in shown.columns[:_COLUMNS]:
             known = self._column(column.name)
-            found = (
+            traced = (
                 None
                 if known is None
                 else trace(self._view.graph, self._view.reader, known, question)
@@ -216,26 +216,26 @@ class _Collector:
                     type=column.type,
                     description=column.description,
                     tags=sorted({t for of in tags for t in of.get(column.name.casefold(), ())}),
-                    derivations=[] if found is None else list_derivations(found),
+                    derivations=[] if traced is None else list_derivations(traced),
                 )
             )
         return columns
 
     def _column(self, field: str) -> Entity | None:
         for name in self._group:
-            found = self._view.reader.columns.find(name, field)
+            entity = self._view.reader.columns.find(name, field)
             dataset = self._view.reader.nodes.by_ids([name])[name]
-            if found is not None and isinstance(dataset, DatasetId):
-                return Entity(ColumnId(dataset, found[1]), name, found[0])
+            if entity is not None and isinstance(dataset, DatasetId):
+                return Entity(ColumnId(dataset, entity[1]), name, entity[0])
         return None
 
     def _runs(self) -> list[RunRecord]:
         later = render_time(self._moment + 1)
-        found = RunApi(self._session)(self._name, before=later, limit=_RUNS).runs
-        return [self._run_then(run) for run in found]
+        runs = RunApi(self._session)(self._name, before=later, limit=_RUNS).runs
+        return [self._run_then(run) for run in runs]
 
     def _run_then(self, run: RunRecord) -> RunRecord:
-        """Return a run as it was at the moment: one that ended later was running."""
+        """Return a run as it was at the moment. A run that ended later was still running."""
         if run.ended_at is None or parse_time(run.ended_at, "ended_at") <= self._moment:
             return run
         return msgspec.structs.replace(
@@ -247,14 +247,14 @@ class _Collector:
         nodes = [n for n in graph.nodes if n.kind == "dataset" and n.depth <= 0]
         nodes.sort(key=lambda node: (-node.depth, node.id))
         numbers = self._view.reader.nodes.find_each(DatasetId(n.namespace, n.name) for n in nodes)
-        found = []
+        dataset_freshness = []
         for node in nodes:
             number = numbers[DatasetId(node.namespace, node.name)]
             names = self._view.graph.nodes.identities.group(number)
             writers = writers_of_all(self._view, names)
             filled = last_filled(self._view.reader, writers, self._moment)
             age = None if filled is None else round((self._moment - filled) / _HOUR, 1)
-            found.append(
+            dataset_freshness.append(
                 DatasetFreshness(
                     dataset=node.id,
                     depth=node.depth,
@@ -262,28 +262,28 @@ class _Collector:
                     age_hours=age,
                 )
             )
-        return found
+        return dataset_freshness
 
     def _findings(self) -> list[Finding]:
-        found = GovernApi(self._session).findings(status=None, entity=self._name, limit=_FINDINGS)
-        return [f for f in found.findings if parse_time(f.first_seen, "at") <= self._moment]
+        answer = GovernApi(self._session).findings(status=None, entity=self._name, limit=_FINDINGS)
+        return [f for f in answer.findings if parse_time(f.first_seen, "at") <= self._moment]
 
     def _contracts(self) -> list[ContractVersion]:
         """Return the contracts of the dataset, and those of dbt on the jobs that write it."""
         reader = self._view.reader
-        found = []
+        contract_versions = []
         for node in self._group:
             for facet in reader.facets.of(node):
                 if "contract" in facet.casefold():
-                    found += self._versions(node, facet)
+                    contract_versions += self._versions(node, facet)
         writers = reader.nodes.find_each(writers_of_all(self._view, self._group))
         for job in writers.values():
-            found += self._versions(job, BUILD)
-        return found
+            contract_versions += self._versions(job, BUILD)
+        return contract_versions
 
     def _versions(self, node: int, facet: str) -> list[ContractVersion]:
         entity = str(self._view.reader.nodes.by_ids([node])[node])
-        found = []
+        contract_versions = []
         for version in self._view.reader.history.facet_versions(node, facet):
             content: Any = msgspec.json.decode(version.body)
             if facet == BUILD:
@@ -291,7 +291,7 @@ class _Collector:
                 content = None if build is None else msgspec.to_builtins(build.contract)
             if content is None or version.span.first.at > self._moment:
                 continue
-            found.append(
+            contract_versions.append(
                 ContractVersion(
                     entity=entity,
                     facet=facet,
@@ -300,17 +300,17 @@ class _Collector:
                     content=content,
                 )
             )
-        return found
+        return contract_versions
 
     def _waivers(self) -> list[WaiverRecord]:
-        found = []
+        waivers = []
         for node in self._group:
             for version in self._view.reader.history.facet_versions(node, WAIVERS):
                 if version.span.first.at <= self._moment:
                     changes, waived = parse_waivers(version.body)
                     at = render_time(version.span.first.at)
-                    found.append(WaiverRecord(at=at, changes=changes, waived=waived))
-        return sorted(found, key=lambda waiver: waiver.at)
+                    waivers.append(WaiverRecord(at=at, changes=changes, waived=waived))
+        return sorted(waivers, key=lambda waiver: waiver.at)
 
 
 def _own_version(shown: EntityView) -> str | None:

@@ -26,14 +26,14 @@ class PrivacyApi:
     def __call__(self, field: str) -> PrivacyReport:
         """Return every dataset, column, model and dashboard that a personal column reaches."""
         with self._session.reading() as view:
-            found = self._session.resolve(field, view)
-            if not isinstance(found.id, ColumnId):
+            resolved = self._session.resolve(field, view)
+            if not isinstance(resolved.id, ColumnId):
                 raise InvalidRequestError(
-                    "field", f"{found.id} is not a column; write TABLE.COLUMN"
+                    "field", f"{resolved.id} is not a column; write TABLE.COLUMN"
                 )
             stale_days = settings.read_number(settings.STALE_DAYS)
             around = EntityContext(view.graph, view.reader, stale_days)
-            return report_privacy(view, found, around)
+            return report_privacy(view, resolved, around)
 
     def ranger(
         self, report: PrivacyReport, *, tag: str = PII_TAG, service: str = "tags"

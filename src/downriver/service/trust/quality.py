@@ -8,8 +8,7 @@ from downriver import settings
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift import DriftLimits, Inspector
 from downriver.govern.entity_context import EntityContext
-from downriver.govern.quality import score_dataset
-from downriver.govern.quality.score import ScoreInputs
+from downriver.govern.quality import ScoreInputs, score_dataset
 from downriver.model.ids import DatasetId
 from downriver.service.govern import parse_moment
 from downriver.service.session import now
@@ -29,10 +28,10 @@ class QualityApi:
         """Return the score of a dataset and the worst one upstream, now or as of a moment."""
         moment = now() if at is None else parse_moment(at, "at")
         with self._session.reading() as view:
-            found = self._session.resolve(dataset, view)
-            if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
+            resolved = self._session.resolve(dataset, view)
+            if not isinstance(resolved.id, DatasetId):
+                raise InvalidRequestError("dataset", f"{resolved.id} is not a dataset")
             stale_days = settings.read_number(settings.STALE_DAYS)
             around = EntityContext(view.graph, view.reader, stale_days)
             inspector = Inspector(view.graph, view.reader, DriftLimits(), moment)
-            return score_dataset(found, ScoreInputs(view, around, inspector, moment))
+            return score_dataset(resolved, ScoreInputs(view, around, inspector, moment))

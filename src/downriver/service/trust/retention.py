@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.runs import parse_period
 from downriver.govern.retention import PrunePlan
-from downriver.model.governance import Forgotten, Pruned, RedactedEntries, RetiredEntity
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.model.trust.retention import (
+    Forgotten,
+    ForgottenEdge,
+    Pruned,
+    RedactedEntries,
+    RetiredEntity,
+)
 from downriver.openlineage.events import dataset_event, job_event
 from downriver.openlineage.facets.custom import (
     DELETED,
     RESTORED,
     render_deleted,
     render_restored,
+)
+from downriver.openlineage.facets.edge_retirement import (
+    EDGE_RETIREMENT,
+    EdgeRetirement,
+    render_edge_retirement,
 )
 from downriver.openlineage.wire import render_time
 from downriver.service.session import now
@@ -72,7 +84,7 @@ class RetentionApi:
         return Forgotten(entities=entities, restored=undo, done=done)
 
     def prune(self, older_than: str, *, by: str = "", done: bool = True) -> Pruned:
-        """Remove from answers what no event has mentioned for a period such as `90d`.
+        """Remove entities from answers that no event has mentioned for a period such as `90d`.
 
         The upstream of certified datasets, jobs that run more rarely, and datasets of active jobs
         stay. Without `done`, return what would be removed.
@@ -89,9 +101,67 @@ class RetentionApi:
             ids = [self._session.resolve(entity.id, view).id for entity in plan.retired]
         reason = f"pruned: not mentioned for {older_than}"
         self._retire([i for i in ids if isinstance(i, DatasetId | JobId)], reason, by)
+        self._state_edges([(e.source, e.target) for e in plan.retired_edges], reason, by)
         with self._session.store.ledger() as ledger:
             ledger.delete_resolved(at - period)
         return msgspec.structs.replace(plan, done=True)
+
+    def forget_edge(
+        self,
+        source: str,
+        target: str,
+        *,
+        reason: str = "",
+        by: str = "",
+        undo: bool = False,
+        done: bool = True,
+    ) -> ForgottenEdge:
+        """Remove one edge between a job and a dataset until an event shows it again.
+
+        `undo` shows it again. Without `done`, return what would be removed.
+        """
+        with self._session.reading() as view:
+            ends = [self._session.resolve(name, view) for name in (source, target)]
+            nodes = tuple(end.node for end in ends)
+            retired = view.reader.retirement.retired_edges()
+            flow = view.graph.nodes.flow
+            leaving = flow.ends.target[flow.ends.leaving.of(np.array([nodes[0]], np.int32))]
+            exists = nodes in retired if undo else nodes[1] in leaving.tolist()
+        ids = [str(end.id) for end in ends]
+        if not exists:
+            kind = "retired edge" if undo else "edge"
+            raise InvalidRequestError("target", f"no {kind} from {ids[0]} to {ids[1]}")
+        if done:
+            self._state_edges([(ids[0], ids[1])], reason, by, retired=not undo)
+        return ForgottenEdge(source=ids[0], target=ids[1], restored=undo, done=done)
+
+    def _state_edges(
+        self, edges: list[tuple[str, str]], reason: str, by: str, *, retired: bool = True
+    ) -> None:
+        at = now()
+        with self._session.reading() as view:
+            ends = [tuple(self._session.resolve(name, view).id for name in edge) for edge in edges]
+        statements = []
+        for source, target in ends:
+            job, dataset = (source, target) if isinstance(source, JobId) else (target, source)
+            if not (isinstance(job, JobId) and isinstance(dataset, DatasetId)):
+                raise InvalidRequestError("target", "an edge connects a job and a dataset")
+            statements.append(
+                EdgeRetirement(
+                    job=job,
+                    dataset=dataset,
+                    direction="writes" if isinstance(source, JobId) else "reads",
+                    retired=retired,
+                    reason=reason,
+                    by=by,
+                )
+            )
+        self._session.ingest_many(
+            [
+                dataset_event(each.record, at, {EDGE_RETIREMENT: render_edge_retirement(each)})
+                for each in statements
+            ]
+        )
 
     def redact(
         self, name: str, *, reason: str = "", by: str = "", done: bool = True

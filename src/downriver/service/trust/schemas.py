@@ -96,12 +96,16 @@ class SchemaApi:
         schemas = SchemaComparison(_columns(old), new_columns)
         wanted = mode or self._contract_mode(dataset) or CompatibilityMode.BACKWARD
         broken = check_compatibility(schemas, wanted)
-        spots = unknown_types(schemas, found.dataset)
+        names = (
+            f"version {old.number}",
+            place if against is not None else f"version {latest[0].number}",
+        )
+        spots = unknown_types(schemas, found.dataset, old=names[0], new=names[1])
         return SchemaCheck(
             dataset=found.dataset,
             mode=wanted,
-            old=f"version {old.number}",
-            new=place if against is not None else f"version {latest[0].number}",
+            old=names[0],
+            new=names[1],
             compatible=not broken,
             incompatibilities=broken,
             complete=is_complete(spots),
@@ -120,24 +124,24 @@ class SchemaApi:
 
     def _resolve(self, dataset: str) -> tuple[str, list[int]]:
         with self._session.reading() as view:
-            found = self._session.resolve(dataset, view)
-            if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("dataset", f"{found.id} is not a dataset")
-            return str(found.id), view.graph.nodes.identities.group(found.node)
+            resolved = self._session.resolve(dataset, view)
+            if not isinstance(resolved.id, DatasetId):
+                raise InvalidRequestError("dataset", f"{resolved.id} is not a dataset")
+            return str(resolved.id), view.graph.nodes.identities.group(resolved.node)
 
 
-def _by_last_seen(found: SchemaRegistry) -> list[NumberedSchema]:
+def _by_last_seen(registry: SchemaRegistry) -> list[NumberedSchema]:
     return sorted(
-        found.versions, key=lambda each: (each.version.last_seen, each.number), reverse=True
+        registry.versions, key=lambda each: (each.version.last_seen, each.number), reverse=True
     )
 
 
-def _numbered(found: SchemaRegistry, number: int, field: str) -> NumberedSchema:
-    for each in found.versions:
+def _numbered(registry: SchemaRegistry, number: int, field: str) -> NumberedSchema:
+    for each in registry.versions:
         if each.number == number:
             return each
-    known = f"1 to {len(found.versions)}"
-    raise InvalidRequestError(field, f"{found.dataset} has no version {number}; it has {known}")
+    known = f"1 to {len(registry.versions)}"
+    raise InvalidRequestError(field, f"{registry.dataset} has no version {number}; it has {known}")
 
 
 def _columns(schema: NumberedSchema) -> list[DeclaredColumn]:

@@ -1,7 +1,7 @@
 """Sets and removes tags, owners and descriptions of datasets, columns and jobs.
 
-Each change is an event in the log. A tag has precedence over the tags that producers send. Owners
-and descriptions are the facets of OpenLineage, which a later event of a producer replaces.
+Each change is a statement of a person: an event in the log that has precedence over what producers
+send, until it is withdrawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing_extensions import assert_never
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.tag_file import (
-    SINGLE_VALUES,
     DeclaredDescription,
     DeclaredOwners,
     DeclaredPropagation,
@@ -40,19 +39,27 @@ from downriver.openlineage.facets.description import (
     render_description,
     render_owners,
     render_propagation,
-    render_tag_statement,
-    tag_facet_name,
+)
+from downriver.openlineage.facets.label_statement import (
+    SINGLE_VALUES,
+    is_single,
+    parse_tag_statements,
+    render_tag_facets,
+    render_withdrawal,
+    render_withdrawn_single,
+    stated_facet_name,
 )
 from downriver.service.catalog.registry import moment_after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from downriver.govern.tag_file import Declaration, EntityDeclaration
     from downriver.graph import CatalogSnapshot, Entity
     from downriver.openlineage import Event
     from downriver.openlineage.facets.base import Facets
     from downriver.openlineage.facets.description import Subject
+    from downriver.openlineage.facets.label_statement import TagStatement
     from downriver.service.session import StoreSession
 
 
@@ -63,7 +70,7 @@ class TagApi:
         self._session = session
 
     def __call__(self, declared: Sequence[Declaration], *, done: bool = True) -> TagChanges:
-        """Make the labels as declared, and return what changes; a second time nothing does.
+        """Set the labels as declared, and return what changes. A second call changes nothing.
 
         Without `done`, only return what would change.
         """
@@ -94,7 +101,7 @@ class TagApi:
 
 
 class _LabelPlan:
-    """What changes, by entity, and the events that change it."""
+    """The changes by entity, and the events that make them."""
 
     def __init__(self, view: CatalogSnapshot) -> None:
         self._view = view
@@ -120,7 +127,7 @@ class _LabelPlan:
         self.changed += 1
 
     def add(self, entity: Entity, declared: EntityDeclaration) -> None:
-        """Add what changes for one declaration."""
+        """Add the changes of one declaration."""
         before = len(self.events)
         match declared:
             case DeclaredTag():
@@ -135,31 +142,77 @@ class _LabelPlan:
 
     def _add_tag(self, entity: Entity, declared: DeclaredTag) -> None:
         field = entity.id.field if isinstance(entity.id, ColumnId) else ""
-        for tag, present in _differences(declared, self._tags(entity)):
-            change = TagChange(entity=str(entity.id), tag=tag, present=present)
-            facet = render_tag_statement(tag, field, present=present)
-            self.tags[change.entity, tag] = change
-            self._state(entity, f"tag {tag}", {tag_facet_name(tag, field): facet})
+        if declared.tag in SINGLE_VALUES and not declared.present:
+            self._withdraw_single(entity, declared.tag, field)
+            return
+        before = self._shown_tags(entity)
+        stated = {one.tag for one in self._statements(entity) if one.present}
+        if declared.tag in (stated if declared.present else set()) or (
+            not declared.present and declared.tag not in before
+        ):
+            return
+        self._change_tag(entity, declared.tag, present=declared.present)
+        if declared.present and is_single(declared.tag):
+            key = declared.tag.partition(":")[0]
+            for tag in sorted(_with_key(before, key) - {declared.tag}):
+                self._change_tag(entity, tag, present=False)
+        facets = render_tag_facets(declared.tag, field, present=declared.present)
+        self._state(entity, f"tag {declared.tag}", facets)
 
-    def _add_owners(self, entity: Entity, owners: Sequence[str]) -> None:
+    def _withdraw_single(self, entity: Entity, key: str, field: str) -> None:
+        """Withdraw the statement about a domain or tier: that of producers counts again."""
+        stated = {one.tag for one in self._statements(entity) if one.single and one.present}
+        sent = _with_key(self._tags(entity, self._producer_facet(entity, TAGS)), key)
+        if not (withdrawn := _with_key(stated, key)):
+            return
+        for tag in sorted(withdrawn - sent):
+            self._change_tag(entity, tag, present=False)
+        for tag in sorted(sent - withdrawn):
+            self._change_tag(entity, tag, present=True)
+        self._state(entity, f"tag {key}", render_withdrawn_single(key, field))
+
+    def _change_tag(self, entity: Entity, tag: str, *, present: bool) -> None:
+        change = TagChange(entity=str(entity.id), tag=tag, present=present)
+        self.tags[change.entity, tag] = change
+
+    def _add_owners(self, entity: Entity, owners: Sequence[str] | None) -> None:
         _refuse_column(entity, "owners")
-        before = parse_owners(self._facet(entity, OWNERSHIP))
-        after = tuple(dict.fromkeys(owner.strip() for owner in owners if owner.strip()))
-        if before == after:
-            return
+        stated = self._statement_facet(entity, OWNERSHIP)
+        sent = parse_owners(self._producer_facet(entity, OWNERSHIP))
+        if owners is None:
+            if stated is None:
+                return
+            after, facet = sent, render_withdrawal()
+        else:
+            after = tuple(dict.fromkeys(owner.strip() for owner in owners if owner.strip()))
+            if stated is not None and parse_owners(stated) == after:
+                return
+            facet = render_owners(_subject(entity), after)
         name = str(entity.id)
-        self.owners[name] = OwnersChange(entity=name, before=list(before), after=list(after))
-        self._state(entity, OWNERSHIP, {OWNERSHIP: render_owners(_subject(entity), after)})
+        before = sent if stated is None else parse_owners(stated)
+        self.owners[name] = OwnersChange(
+            entity=name, before=list(before), after=list(after), sent=list(sent)
+        )
+        self._state(entity, OWNERSHIP, {stated_facet_name(OWNERSHIP): facet})
 
-    def _add_description(self, entity: Entity, text: str) -> None:
+    def _add_description(self, entity: Entity, text: str | None) -> None:
         _refuse_column(entity, "description")
-        before = parse_description(self._facet(entity, DOCUMENTATION))
-        if before == text:
-            return
+        stated = self._statement_facet(entity, DOCUMENTATION)
+        sent = parse_description(self._producer_facet(entity, DOCUMENTATION))
+        if text is None:
+            if stated is None:
+                return
+            after, facet = sent, render_withdrawal()
+        else:
+            if stated is not None and parse_description(stated) == text:
+                return
+            after, facet = text, render_description(_subject(entity), text)
         name = str(entity.id)
-        self.descriptions[name] = DescriptionChange(entity=name, before=before, after=text)
-        facet = render_description(_subject(entity), text)
-        self._state(entity, DOCUMENTATION, {DOCUMENTATION: facet})
+        before = sent if stated is None else parse_description(stated)
+        self.descriptions[name] = DescriptionChange(
+            entity=name, before=before, after=after, sent=sent
+        )
+        self._state(entity, DOCUMENTATION, {stated_facet_name(DOCUMENTATION): facet})
 
     def _state(self, entity: Entity, label: str, facets: Facets) -> None:
         node = entity.id.dataset if isinstance(entity.id, ColumnId) else entity.id
@@ -170,34 +223,41 @@ class _LabelPlan:
             else dataset_event(node, at, facets)
         )
 
-    def _tags(self, entity: Entity) -> frozenset[str]:
+    def _shown_tags(self, entity: Entity) -> frozenset[str]:
         """Return the tags of an entity under the name with which a statement is made."""
-        tags = parse_tags(self._facet(entity, TAGS))
+        facets = self._view.reader.facets.of_each([entity.node], (TAGS,))
+        return self._tags(entity, facets.get(entity.node, {}).get(TAGS))
+
+    def _statements(self, entity: Entity) -> list[TagStatement]:
+        field = entity.id.field if isinstance(entity.id, ColumnId) else ""
+        facets = self._view.reader.facets.stated([entity.node]).get(entity.node, {})
+        return [
+            one for one in parse_tag_statements(facets) if one.field.casefold() == field.casefold()
+        ]
+
+    def _statement_facet(self, entity: Entity, name: str) -> bytes | None:
+        facets = self._view.reader.facets.stated([entity.node])
+        return facets.get(entity.node, {}).get(stated_facet_name(name))
+
+    def _producer_facet(self, entity: Entity, name: str) -> bytes | None:
+        facets = self._view.reader.facets.sent([entity.node], (name,))
+        return facets.get(entity.node, {}).get(name)
+
+    @staticmethod
+    def _tags(entity: Entity, body: bytes | None) -> frozenset[str]:
+        tags = parse_tags(body)
         if isinstance(entity.id, ColumnId):
             return tags.by_column.get(entity.id.field.casefold(), frozenset())
         return tags.whole
 
-    def _facet(self, entity: Entity, name: str) -> bytes | None:
-        facets = self._view.reader.facets.of_each([entity.node], (name,))
-        return facets.get(entity.node, {}).get(name)
+
+def _with_key(tags: Iterable[str], key: str) -> set[str]:
+    return {tag for tag in tags if is_single(tag) and tag.partition(":")[0] == key}
 
 
-def _differences(declared: DeclaredTag, current: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """Return the tags to set and to remove. A new domain or tier replaces the earlier one."""
-    key, _, value = declared.tag.partition(":")
-    same_key = {tag for tag in current if tag.partition(":")[0] == key}
-    if declared.present and declared.tag not in current:
-        yield declared.tag, True
-    removed = {declared.tag} & current if not declared.present else set()
-    if key in SINGLE_VALUES and (declared.present or not value):
-        removed |= same_key - {declared.tag if declared.present else ""}
-    for tag in sorted(removed):
-        yield tag, False
-
-
-def _refuse_two_values(found: Sequence[tuple[Entity, EntityDeclaration]]) -> None:
+def _refuse_two_values(declarations: Sequence[tuple[Entity, EntityDeclaration]]) -> None:
     values: dict[tuple[str, str], str] = {}
-    for entity, declared in found:
+    for entity, declared in declarations:
         if not isinstance(declared, DeclaredTag) or not declared.present:
             continue
         key, _, value = declared.tag.partition(":")

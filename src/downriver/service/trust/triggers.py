@@ -99,7 +99,7 @@ class TriggerApi:
             return reader.triggers.find(ActionFilter(trigger, state, limit))
 
     def runner(self, rules: Sequence[TriggerRule], clock: Callable[[], int] = now) -> ActionRunner:
-        """Return what runs the recorded actions."""
+        """Return the runner of the recorded actions."""
         return ActionRunner(self._session.store, rules, clock)
 
     def _match(
@@ -126,15 +126,15 @@ def _new(
     moment: int,
 ) -> list[TriggeredAction]:
     """Return the actions with the findings for which they were not recorded before."""
-    found: list[TriggeredAction] = []
+    triggered_actions: list[TriggeredAction] = []
     for action in actions:
         earlier = recorded.of_target(action.trigger, action.target)
         known = {(cause.finding, cause.opened_at) for each in earlier for cause in each.causes}
         causes = [c for c in action.causes if (c.finding, c.opened_at) not in known]
         last = max((parse_time(each.at, "at") for each in earlier), default=None)
         if causes and (last is None or last + rules[action.trigger].pause <= moment):
-            found.append(msgspec.structs.replace(action, causes=causes))
-    return found
+            triggered_actions.append(msgspec.structs.replace(action, causes=causes))
+    return triggered_actions
 
 
 _EnumT = TypeVar("_EnumT", bound=Enum)

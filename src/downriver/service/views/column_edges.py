@@ -46,7 +46,10 @@ class ColumnEdgeApi:
     def among(
         self, datasets: Sequence[str], *, as_of: str | None = None, diff: str | None = None
     ) -> ColumnEdges:
-        """Return the column edges between datasets; with `diff`, what changed since that moment."""
+        """Return the column edges between datasets.
+
+        With `diff`, mark the changes since that moment.
+        """
         question = parse_question(Direction.BOTH, None, as_of, DEFAULT_LIMIT)
         with self._session.reading(question.as_of) as view:
             numbers = self._numbers(datasets, view)
@@ -61,8 +64,8 @@ class ColumnEdgeApi:
         """Return every column edge upstream and downstream of one column."""
         question = parse_question(Direction.BOTH, None, as_of, _PATH_COLUMNS)
         with self._session.reading(question.as_of) as view:
-            found = self._session.resolve_column(dataset, column, view)
-            answer = trace(view.graph, view.reader, found, question)
+            entity = self._session.resolve_column(dataset, column, view)
+            answer = trace(view.graph, view.reader, entity, question)
             columns = {node.id: node for node in answer.nodes}
             names = {str(DatasetId(n.namespace, n.name)) for n in answer.nodes}
             steps = ColumnEdgeView(view.graph, view.reader, question).among(
@@ -72,14 +75,14 @@ class ColumnEdgeApi:
         return _answer(edges, answer.blind_spots, answer.omitted_count)
 
     def _numbers(self, datasets: Sequence[str], view: CatalogSnapshot) -> Ints:
-        """Return the canonical numbers of datasets, each once; of a column, that of its dataset."""
-        found = {self._dataset(name, view) for name in datasets}
+        """Return the canonical numbers of datasets, each once. A column counts as its dataset."""
+        numbers = {self._dataset(name, view) for name in datasets}
         identities = view.graph.nodes.identities
-        return np.array(sorted({identities.canonical(node) for node in found if node}), np.int32)
+        return np.array(sorted({identities.canonical(node) for node in numbers if node}), np.int32)
 
     def _dataset(self, name: str, view: CatalogSnapshot) -> int:
-        found = self._session.resolve(name, view)
-        return found.node if isinstance(found.id, DatasetId | ColumnId) else 0
+        resolved = self._session.resolve(name, view)
+        return resolved.node if isinstance(resolved.id, DatasetId | ColumnId) else 0
 
 
 def _render_among(numbers: Ints, question: Question, view: CatalogSnapshot) -> _RenderedEdges:
@@ -98,7 +101,7 @@ def _jobs_of(steps: WalkedEdges, question: Question, view: CatalogSnapshot) -> d
 
 
 def _without_columns(numbers: Ints, question: Question, view: CatalogSnapshot) -> list[BlindSpot]:
-    """List the jobs that fill one of the datasets from others of them, and not how."""
+    """List the jobs without column lineage that fill one of the datasets from another."""
     walk = NodeWalk(view.graph.nodes, downstream=True, as_of=question.as_of)
     fillings = walk.fillings(numbers)
     inside = np.isin(walk.far(fillings), numbers)
@@ -116,8 +119,8 @@ def _render(
     code = {str(job): _JobCode(facets.get(number, {})) for number, job in jobs.items()}
     rendered = [
         GraphColumnEdge(
-            source=_place(columns[edge.source]),
-            target=_place(columns[edge.target]),
+            source=_column_place(columns[edge.source]),
+            target=_column_place(columns[edge.target]),
             type=edge.type or "DIRECT",
             subtype="CONTAINS" if edge.kind == "contains" else edge.subtype or "TRANSFORMATION",
             masking=edge.masking,
@@ -157,7 +160,7 @@ class _JobCode:
         return f"{self._path}:{line}" if line else self._path
 
 
-def _place(column: TraceNode) -> ColumnPlace:
+def _column_place(column: TraceNode) -> ColumnPlace:
     dataset = DatasetId(column.namespace, column.name)
     return ColumnPlace(dataset=str(dataset), column=column.field or "*")
 

@@ -44,13 +44,13 @@ class EntityViewApi:
         until = question.until
         with self._session.reading(question.as_of) as view:
             details = EntityApi(self._session).details(entity, as_of=as_of)
-            found = self._session.resolve(entity, view)
-            names = view.graph.nodes.identities.group(found.node)
-            display = view.graph.nodes.identities.display_names([found.node], view.reader)
+            resolved = self._session.resolve(entity, view)
+            names = view.graph.nodes.identities.group(resolved.node)
+            display = view.graph.nodes.identities.display_names([resolved.node], view.reader)
             facets: dict[str, bytes] = {}
-            for listed in reversed(facets_by_name(names, display[found.node], view, until)):
+            for listed in reversed(facets_by_name(names, display[resolved.node], view, until)):
                 facets.update(listed)
-            jobs = [found.node] if isinstance(found.id, JobId) else _writers(names, view)
+            jobs = [resolved.node] if isinstance(resolved.id, JobId) else _writers(names, view)
             return EntityView(
                 **{name: getattr(details, name) for name in details.__struct_fields__},
                 sql=parse_facet(facets.get(SQL, b"{}"), SqlFacet).query or None,
@@ -62,8 +62,8 @@ class EntityViewApi:
 
 
 def _writers(names: Iterable[int], view: CatalogSnapshot) -> list[int]:
-    found = view.graph.nodes.neighbours(names, EdgeKind.WRITES, downstream=False)
-    return sorted({job for jobs in found.values() for job in jobs})
+    writers = view.graph.nodes.neighbours(names, EdgeKind.WRITES, downstream=False)
+    return sorted({job for jobs in writers.values() for job in jobs})
 
 
 def _source(facets: Mapping[str, bytes]) -> str | None:

@@ -20,6 +20,8 @@ from downriver.service.session import now
 from downriver.service.trace import parse_question
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from downriver.govern.graph_diff import GraphDiff
     from downriver.graph import CatalogSnapshot, Question
     from downriver.graph.index.vectors import Ints
@@ -50,13 +52,14 @@ class GraphDiffApi:
         with self._session.reading(moment) as view:
             nodes = _nodes_at(view, moment)
             if not len(nodes):
-                return GraphState(at, frozenset(), {}, [], [], [])
+                return GraphState(at, {}, frozenset(), {}, [], [], [])
             found, numbers = trace_subgraph(view.graph, view.reader, nodes, question)
             datasets = {n.id: numbers[n.id] for n in found.nodes if n.kind == "dataset"}
             column_edges, spots = _column_edges(view, datasets, question)
             return GraphState(
                 at=at,
-                nodes=frozenset(node.id for node in found.nodes),
+                names={name: n.id for n in found.nodes for name in (n.id, *n.aliases)},
+                renamed=_renamed(view, numbers.values()),
                 columns=_columns(view, datasets, moment),
                 edges=[edge for edge in found.edges if edge.status == "active"],
                 column_edges=[edge for edge in column_edges if edge.status == "active"],
@@ -73,6 +76,14 @@ def _nodes_at(view: CatalogSnapshot, moment: int) -> Ints:
     return distinct
 
 
+def _renamed(view: CatalogSnapshot, nodes: Collection[int]) -> frozenset[str]:
+    """Return the names of nodes that were replaced by other ones."""
+    identities = view.graph.nodes.identities
+    names, _ = identities.every_name(np.fromiter(nodes, np.int32, len(nodes)))
+    renamed = names[identities.renamed(names)].tolist() if identities else []
+    return frozenset(map(str, view.reader.nodes.by_ids(renamed).values()))
+
+
 def _columns(
     view: CatalogSnapshot, datasets: dict[str, int], moment: int
 ) -> dict[str, dict[str, str]]:
@@ -80,14 +91,14 @@ def _columns(
     groups = {name: view.graph.nodes.identities.group(n) for name, n in datasets.items()}
     every = [number for group in groups.values() for number in group]
     facets = view.reader.facets.of_each(every, (SCHEMA,), moment)
-    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, str]] = {}
     for name, group in groups.items():
         for number in group:
             body = facets.get(number, {}).get(SCHEMA)
             if body is not None:
                 types = {column.path: column.type for column in schema_columns(body)}
-                found.setdefault(name, {}).update(types)
-    return found
+                columns.setdefault(name, {}).update(types)
+    return columns
 
 
 def _column_edges(

@@ -1,4 +1,4 @@
-"""A copy of the graph in Neo4j that is brought up to date with what changed since the last time."""
+"""A copy of the graph in Neo4j, updated with the changes since the last synchronisation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NODES_AT_ONCE = 2000
 
 
 class SyncedGraph(msgspec.Struct, kw_only=True):
-    """What a synchronisation wrote. `head` is the last event of the log that it contains."""
+    """The result of a synchronisation. `head` is the last event of the log in the copy."""
 
     target: str
     head: int
@@ -38,7 +38,7 @@ class SyncedGraph(msgspec.Struct, kw_only=True):
 
 
 class _Position(msgspec.Struct):
-    """How far a target is: `generation` changes when the catalog is rebuilt."""
+    """The position of a target. `generation` changes when the catalog is rebuilt."""
 
     generation: int = -1
     seq: int = 0
@@ -57,7 +57,7 @@ class GraphSync:
     def write_changes(
         self, driver: CypherDriver, database: str | None = None, *, restart: bool = False
     ) -> SyncedGraph:
-        """Write what changed since the last time; all, the first time or after a rebuild.
+        """Write the changes since the last call; the whole graph at first and after a rebuild.
 
         Every statement merges, so that an interrupted synchronisation is simply repeated.
         """
@@ -98,7 +98,7 @@ class GraphSync:
         return {alias for node in found.nodes for alias in node.aliases}
 
     def _keep(self, position: _Position) -> None:
-        with self._session.store.ledger() as ledger:  # after Neo4j has it
+        with self._session.store.ledger() as ledger:  # after Neo4j has committed it
             ledger.keep(self._key, msgspec.json.encode(position))
 
 
@@ -141,8 +141,8 @@ def _units(view: CatalogSnapshot, after: int) -> Iterator[set[int]]:
 def _far_ends(
     graph: NodeGraph, nodes: Iterable[int], kind: EdgeKind, *, downstream: bool
 ) -> set[int]:
-    found = graph.neighbours(nodes, kind, downstream=downstream)
-    return {number for numbers in found.values() for number in numbers}
+    far_ends = graph.neighbours(nodes, kind, downstream=downstream)
+    return {number for numbers in far_ends.values() for number in numbers}
 
 
 def _batches(units: Iterable[set[int]]) -> Iterator[set[int]]:

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 
 class GraphParts(NamedTuple):
-    """What to add to the nodes of a graph; `statements` are jobs of their own, not of a task."""
+    """What to add to the nodes of a graph.
+
+    With `statements`, statements of a task are separate jobs.
+    """
 
     columns: bool = False
     runs: bool = False
@@ -49,7 +52,7 @@ NO_PARTS = GraphParts()
 
 
 class _Moment(NamedTuple):
-    """A trace at one moment, the store's number of each of its nodes, and what was asked.
+    """A trace at one moment, the store's number of each node, and the question.
 
     `total` counts the nodes at any depth.
     """
@@ -79,7 +82,7 @@ class GraphApi:
     ) -> Graph:
         """Return the graph around an entity; around a column, the graph of its dataset.
 
-        `diff` is an earlier moment: what was added, removed or changed since is marked.
+        `diff` is an earlier moment: additions, removals and changes since then are marked.
         """
         with self._session.reading(parse_as_of(as_of)) as view:
             found = self._session.resolve(entity, view)
@@ -100,7 +103,7 @@ class GraphApi:
         limit: int = GRAPH_NODES,
         include: GraphParts = NO_PARTS,
     ) -> Graph:
-        """Return what a selector selects, with the edges and jobs between."""
+        """Return the selection of a selector, with the edges and jobs between."""
         with self._session.reading(parse_as_of(as_of)) as view:
             now = self._selected(q, as_of, limit)
             before = None if diff is None else self._selected(q, diff, limit)
@@ -132,31 +135,31 @@ class GraphApi:
 
 
 class _GraphBuilder:
-    """Adds to the nodes of a trace what the catalog knows of them."""
+    """Adds labels, columns and runs from the catalog to the nodes of a trace."""
 
     def __init__(self, view: CatalogSnapshot, include: GraphParts) -> None:
         self._view = view
         self._include = include
 
     def build(self, now: _Moment, before: _Moment | None) -> Graph:
-        found = now.found
+        trace = now.found
         numbers, facts = now.numbers, self._facts(now)
         facts_before: dict[str, NodeFacts] = {}
         changes: dict[str, Change] = {}
         if before is not None:
-            found = compare_traces(before.found, found)
+            trace = compare_traces(before.found, trace)
             facts_before = self._facts(before)
             facts = {**facts_before, **facts}
             numbers = {**before.numbers, **numbers}
-            changes = _node_changes(found, before, facts, facts_before)
+            changes = _node_changes(trace, before, facts, facts_before)
         return Graph(
-            root=found.root.id,
-            nodes=self._nodes(found, numbers, facts, facts_before, changes, now.question),
-            edges=[graph_edge(edge) for edge in found.edges],
-            complete=found.complete,
-            blind_spots=_unknown(found),
-            shown=len(found.nodes),
-            total=max(now.total, len(found.nodes)),
+            root=trace.root.id,
+            nodes=self._nodes(trace, numbers, facts, facts_before, changes, now.question),
+            edges=[graph_edge(edge) for edge in trace.edges],
+            complete=trace.complete,
+            blind_spots=_unknown(trace),
+            shown=len(trace.nodes),
+            total=max(now.total, len(trace.nodes)),
             as_of=None if now.question.as_of == FOREVER else render_time(now.question.as_of),
         )
 
@@ -168,7 +171,7 @@ class _GraphBuilder:
 
     def _nodes(
         self,
-        found: Trace,
+        trace: Trace,
         numbers: Mapping[str, int],
         facts: Mapping[str, NodeFacts],
         facts_before: Mapping[str, NodeFacts],
@@ -176,14 +179,14 @@ class _GraphBuilder:
         question: Question,
     ) -> list[GraphNode]:
         graph = self._view.graph.nodes
-        shown = np.array([numbers[node.id] for node in found.nodes], np.int32)
+        shown = np.array([numbers[node.id] for node in trace.nodes], np.int32)
         counts = count_neighbours(graph, shown, question.as_of)
         stale = find_stale(graph, shown, question)
-        labels = ShortNames({node.id: _identity(node) for node in found.nodes})
+        labels = ShortNames({node.id: _identity(node) for node in trace.nodes})
         jobs = self._view.reader.nodes.by_ids(
             {of.last_run.job for of in facts.values() if of.last_run is not None}
         )
-        spots = Counter(spot.entity for spot in _unknown(found))
+        spots = Counter(spot.entity for spot in _unknown(trace))
         return [
             GraphNode(
                 id=node.id,
@@ -209,7 +212,7 @@ class _GraphBuilder:
                 change=changes.get(node.id),
             )
             for node, upstream, downstream in zip(
-                found.nodes, counts.upstream, counts.downstream, strict=True
+                trace.nodes, counts.upstream, counts.downstream, strict=True
             )
         ]
 
@@ -290,13 +293,13 @@ def _identity(node: TraceNode) -> NodeId:
     return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
 
 
-def _unknown(found: Trace) -> list[BlindSpot]:
+def _unknown(trace: Trace) -> list[BlindSpot]:
     """Return the blind spots, without those that `shown` and `total` of a graph state already."""
-    return [spot for spot in found.blind_spots if spot.kind not in LIMITS]
+    return [spot for spot in trace.blind_spots if spot.kind not in LIMITS]
 
 
 def _node_changes(
-    found: Trace,
+    trace: Trace,
     before: _Moment,
     facts: Mapping[str, NodeFacts],
     facts_before: Mapping[str, NodeFacts],
@@ -304,7 +307,7 @@ def _node_changes(
     """Return how each node differs from the earlier moment."""
     changes: dict[str, Change] = {}
     new = {spot.entity for spot in before.found.blind_spots if spot.kind == "not_seen_yet"}
-    for node in found.nodes:
+    for node in trace.nodes:
         if "added" in node.marks or node.id in new:
             changes[node.id] = "added"
         elif "removed" in node.marks:

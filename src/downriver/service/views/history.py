@@ -67,7 +67,7 @@ class HistoryApi:
     ) -> GraphChanges:
         """Return the moments at which the graph changed: the latest ones, the oldest first.
 
-        With `entity`, only changes to what is upstream or downstream of it count.
+        With `entity`, only changes upstream or downstream of it count.
         """
         if limit < 1:
             raise InvalidRequestError("limit", f"{limit} is less than 1")

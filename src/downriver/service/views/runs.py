@@ -72,12 +72,12 @@ class RunApi:
         with self._session.reading() as view:
             jobs = None if entity is None else self._jobs(entity, view)
             wanted = RunFilter(jobs, _parse_state(state), _parse_before(before), limit + 1)
-            found = view.reader.run_history.list_runs(wanted)
-            listed = found[:limit]
+            job_runs = view.reader.run_history.list_runs(wanted)
+            listed = job_runs[:limit]
             records = _Records(view, listed)
             return Runs(
                 runs=[records.record(run) for run in listed],
-                next_before=_cursor(listed[-1]) if len(found) > limit else None,
+                next_before=_cursor(listed[-1]) if len(job_runs) > limit else None,
             )
 
     def details(self, run: str, job: str | None = None) -> RunDetails:
@@ -92,7 +92,7 @@ class RunApi:
             return _Records(view, found[:1], every_facet=True).details(found[0])
 
     def _jobs(self, entity: str, view: CatalogSnapshot) -> Collection[int]:
-        """Return the job, or the jobs that write the dataset, that a name means."""
+        """Return the job of a name, or the jobs that write the dataset of the name."""
         found = self._session.resolve(entity, view)
         if isinstance(found.id, JobId):
             return [found.node]
@@ -167,10 +167,10 @@ class _Records:
 def _datasets_of(jobs: Iterable[int], view: CatalogSnapshot) -> _Datasets:
     flow = view.graph.nodes.flow
     numbers = np.array(sorted(jobs), np.int32)
-    found = _Datasets({}, {})
+    datasets = _Datasets({}, {})
     sides = (
-        (found.inputs, flow.ends.entering, flow.ends.source, EdgeKind.READS),
-        (found.outputs, flow.ends.leaving, flow.ends.target, EdgeKind.WRITES),
+        (datasets.inputs, flow.ends.entering, flow.ends.source, EdgeKind.READS),
+        (datasets.outputs, flow.ends.leaving, flow.ends.target, EdgeKind.WRITES),
     )
     for listed, rows, far, kind in sides:
         edges, places = rows.of_each(numbers)
@@ -178,11 +178,11 @@ def _datasets_of(jobs: Iterable[int], view: CatalogSnapshot) -> _Datasets:
         ends = zip(numbers[places[chosen]].tolist(), far[edges[chosen]].tolist(), strict=True)
         for job, dataset in ends:
             listed.setdefault(job, []).append(dataset)
-    return found
+    return datasets
 
 
 def _total(facets: Iterable[RunFacet], name: str, field: str) -> int | None:
-    """Return the sum over the datasets of a run: of each, the last value that was sent."""
+    """Return the sum over the datasets of a run of the last value sent for each."""
     values: dict[int, float] = {}
     for facet in facets:
         value = getattr(parse_statistics(facet.body), field) if facet.name == name else None
@@ -216,7 +216,7 @@ def _parse_state(state: str | None) -> RunState | None:
         raise InvalidRequestError("state", f"{state!r} is not one of {known}") from exc
 
 
-_CURSOR = re.compile(r"[0-9]{5,18}-[0-9]{1,18}")  # five at least: not the year of a time
+_CURSOR = re.compile(r"[0-9]{5,18}-[0-9]{1,18}")  # at least five digits: not the year of a time
 
 
 def _cursor(run: JobRun) -> str:
@@ -224,7 +224,7 @@ def _cursor(run: JobRun) -> str:
 
 
 def _parse_before(before: str | None) -> tuple[int, int] | None:
-    """Return the position that a cursor or a time means."""
+    """Parse a cursor or a time into a position."""
     if before is None:
         return None
     if _CURSOR.fullmatch(before):

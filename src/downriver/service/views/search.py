@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from downriver.service.session import StoreSession
 
 _COUNTED = 10_000  # datasets and jobs that are counted and filtered
-_FIELDS = 10_000  # names of columns that are looked at
+_FIELDS = 10_000  # column names that are examined
 _FIELDS_AT_ONCE = 32
 _COLUMNS = 20
 _LABELS = 10
+_MOST_WORDS = 32  # each word is searched in each name that matches the other words
 KINDS = ("dataset", "job", "column", "tag", "owner")
 
 
 class SearchFilter(NamedTuple):
-    """Conditions on what a search finds. None is no condition."""
+    """Conditions of a search. None means no condition."""
 
     kind: str | None = None
     type: str | None = None
@@ -78,7 +79,7 @@ class SearchApi:
             raise InvalidRequestError("limit", f"{limit} is less than 1")
         if where.kind is not None and where.kind not in KINDS:
             raise InvalidRequestError("kind", f"{where.kind!r} is not one of {', '.join(KINDS)}")
-        start, words = parse_cursor(cursor), text.split()
+        start, words = parse_cursor(cursor), _split_words(text)
         moment = parse_as_of(as_of)
         with self._session.reading(moment) as view:
             search = _Search(view, self._session.search_index(view), words, where, moment)
@@ -97,7 +98,7 @@ class SearchApi:
             total=max(len(found.ids), after if page else 0),
             cursor=following,
             next_cursor=following,
-            # What is outside the namespaces of a key is not searched.
+            # Entities outside the namespaces of a key are not searched.
             complete=is_last and self._session.scope is None,
             total_is_exact=found.is_whole,
             facets=facets,
@@ -149,18 +150,18 @@ class _Search:
             np.array([n for n, at in seen.items() if at <= moment and n <= last], np.int32)
         )
 
-    def _filtered(self, found: NameSet) -> NameSet:
+    def _filtered(self, names: NameSet) -> NameSet:
         where = self._where
         if self._known is not None:
-            found = found.where(self._known[found.ids])
+            names = names.where(self._known[names.ids])
         if where.kind is not None:
             number = {"dataset": 0, "job": 1}.get(where.kind, -1)
-            found = found.where(found.kinds == number)
+            names = names.where(names.kinds == number)
         if where.namespace is not None:
-            found = found.where(self._fitting_namespaces(where.namespace)[found.namespaces])
+            names = names.where(self._fitting_namespaces(where.namespace)[names.namespaces])
         if where.type is not None:
-            found = found.where(self._index.labels.of_type(found.ids, self._graph, where.type))
-        return self._distinct(found)
+            names = names.where(self._index.labels.of_type(names.ids, self._graph, where.type))
+        return self._distinct(names)
 
     def _distinct(self, found: NameSet) -> NameSet:
         """Return each dataset once, under the first of its names that was found."""
@@ -203,11 +204,11 @@ class _Search:
         """Return a page of datasets and jobs in order."""
         names = self._index.names
         if start + limit > _COUNTED and self._where == NO_FILTER and self._known is None:
-            # Past what is counted, a dataset may come again under another name.
+            # Beyond the counted matches, a dataset may appear again under another name.
             numbers = names.search(self._words, limit, start, 0).ids
         else:
             numbers = names.first(self._flags(self.found.ids), start + limit)[start:]
-        # The index may have some that are newer than the view.
+        # The index may contain nodes that are newer than the view.
         self._nodes = self._view.reader.nodes.by_ids(numbers)
         page = [number for number in numbers if number in self._nodes]
         labels = self._index.labels.of(np.array(page, np.int32), self._graph)
@@ -216,7 +217,7 @@ class _Search:
         return page
 
     def summary(self, number: int) -> EntitySummary:
-        """Return a dataset or job as a list shows it."""
+        """Return the summary of a dataset or job for a list."""
         node = self._nodes[number]
         return EntitySummary(
             entity_id=entity_id(node, DEFAULT_NAMESPACE),
@@ -246,7 +247,7 @@ class _Search:
         where = self._where
         if not self._words or where.kind not in (None, "column") or where.owner or where.type:
             return []
-        # Twice as many: a dataset with several names has its columns under each.
+        # Twice as many, because a dataset with several names has its columns under each name.
         found = list(islice(self._matching_columns(), 2 * _COLUMNS))
         names = self._graph.identities.display_names(
             {column.dataset for column in found}, self._view.reader
@@ -345,8 +346,8 @@ def _datasets_of_fields(
     while some := dict(islice(known, _FIELDS_AT_ONCE)):
         wanted = np.zeros(columns.field_numbers.size, np.bool_)
         wanted[[*some]] = True
-        found = np.flatnonzero(wanted[columns.field.values])
-        numbers, owners = columns.field[found], columns.dataset[found]
+        datasets = np.flatnonzero(wanted[columns.field.values])
+        numbers, owners = columns.field[datasets], columns.dataset[datasets]
         for number, name in some.items():
             flags = np.zeros(len(allowed), np.bool_)
             flags[owners[numbers == number]] = True
@@ -360,8 +361,18 @@ def _tally(numbers: npt.NDArray[Any], value: Callable[[int], str]) -> Counter[st
 
 
 def _counts(values: Counter[str]) -> dict[str, int]:
-    """Return the most frequent first, and of equals the first by name."""
+    """Return the most frequent first, equal counts by name."""
     return dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _split_words(text: str) -> list[str]:
+    """Return the words of a text, each once, in any letter case."""
+    words = list({word.casefold(): word for word in text.split()}.values())
+    if len(words) > _MOST_WORDS:
+        raise InvalidRequestError(
+            "text", f"{len(words)} different words; a search takes at most {_MOST_WORDS}"
+        )
+    return words
 
 
 def _contains(name: str, words: list[str]) -> bool:
@@ -373,4 +384,4 @@ def _places(name: str, words: list[str]) -> list[list[int]]:
     pattern = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     if not pattern:
         return []
-    return [list(found.span()) for found in re.finditer(pattern, name, re.IGNORECASE)]
+    return [list(match.span()) for match in re.finditer(pattern, name, re.IGNORECASE)]

@@ -47,9 +47,9 @@ class SelectionApi:
         as_of: str | None = None,
         limit: int = MOST_EXPORTED,
     ) -> tuple[Trace, dict[str, int], Question]:
-        """Return what a selector or a list of ids means, with the edges between.
+        """Return the nodes of a selector or a list of ids, with the edges between.
 
-        It also returns the store's number of each node, and the question that was answered.
+        Also return the store's number of each node, and the question.
         """
         question = parse_question(Direction.BOTH, None, as_of, limit, readers=True)
         with self._session.reading(question.as_of) as view:

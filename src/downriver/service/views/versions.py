@@ -1,4 +1,4 @@
-"""Versions of a dataset: who wrote and read each of them, and which one to return to."""
+"""Versions of a dataset: their writers and readers, and the version for a rollback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.errors import InvalidRequestError
 from downriver.model.facts import FacetRole
 from downriver.model.ids import DatasetId
-from downriver.model.systems.versions import (
+from downriver.model.views.versions import (
     DatasetVersion,
     DatasetVersions,
     VersionedDataset,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _READERS = 200  # runs listed for one version
 _FAILED = ("FAIL", "ABORT")
-_DIGITS = 18  # of a version that is a number
+_DIGITS = 18  # of a numeric version
 
 
 class VersionApi:
@@ -65,10 +65,10 @@ class VersionApi:
             raise InvalidRequestError("limit", f"{limit} is less than 1")
         until = None if before is None else parse_moment(before, "before")
         with self._session.reading() as view:
-            found = self._session.resolve(entity, view)
-            if not isinstance(found.id, DatasetId):
-                raise InvalidRequestError("entity", f"{found.id} is not a dataset")
-            group = view.graph.nodes.identities.group(found.node)
+            resolved = self._session.resolve(entity, view)
+            if not isinstance(resolved.id, DatasetId):
+                raise InvalidRequestError("entity", f"{resolved.id} is not a dataset")
+            group = view.graph.nodes.identities.group(resolved.node)
             versions = _Versions(view, group).newest_first()
         good = [v for v in versions if v.written_by is not None and not v.suspect]
         rollback = next((v for v in good if until is None or _time(v) < until), None)
@@ -79,7 +79,7 @@ class VersionApi:
                 "version", f"{version!r} is unknown; the known versions are: {known}"
             )
         return DatasetVersions(
-            dataset=str(found.id),
+            dataset=str(resolved.id),
             before=None if until is None else render_time(until),
             versions=shown[:limit],
             rollback_to=None if rollback is None else rollback.version,
@@ -154,7 +154,7 @@ class _Versions:
                     yield self._write(facet, mine, run)
 
     def _write(self, version: RunFacet, facets: list[RunFacet], run: JobRun) -> _Write:
-        """Return a version with the facets that came with it: a run may write several versions."""
+        """Return a version with the facets of its event: a run may write several versions."""
         name = parse_version(version.body)
         siblings = [f for f in facets if f.first_event == version.first_event] or facets
         counts = [f.body for f in siblings if f.name == OUTPUT_STATISTICS]
@@ -168,7 +168,7 @@ class _Versions:
         )
 
     def _readers(self) -> dict[str, list[VersionReader]]:
-        found: dict[str, list[VersionReader]] = {}
+        version_readers: dict[str, list[VersionReader]] = {}
         for number, run in self._runs.items():
             facets = self._facets[number]
             inputs = [
@@ -177,12 +177,12 @@ class _Versions:
                 if f.name == VERSION and f.role is FacetRole.INPUT and f.node in self._group
             ]
             if inputs:
-                # Of several, the last: a run sends its inputs again when it ends.
-                found.setdefault(inputs[-1], []).append(self._reader(run, facets))
-        for readers in found.values():
+                # Use the last one: a run sends its inputs again when it ends.
+                version_readers.setdefault(inputs[-1], []).append(self._reader(run, facets))
+        for readers in version_readers.values():
             readers.sort(key=lambda reader: (reader.at, reader.run), reverse=True)
             del readers[_READERS:]
-        return found
+        return version_readers
 
     def _reader(self, run: JobRun, facets: list[RunFacet]) -> VersionReader:
         outputs = []
@@ -274,7 +274,7 @@ def _is_between(restored: str, version: str, rollback: str) -> bool:
 
 
 def _only_read(version: str, readers: list[VersionReader]) -> DatasetVersion:
-    """Return a version that is known because runs read it."""
+    """Return a version that is only known from runs that read it."""
     return DatasetVersion(
         version=version,
         at=min(reader.at for reader in readers),

@@ -1,1 +1,1 @@
-"""API keys, and what a key that is limited to namespaces may see and write."""
+"""API keys, and the limits of a key to some namespaces."""

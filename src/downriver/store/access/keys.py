@@ -30,7 +30,7 @@ class KeyRole(IntEnum):
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """An API key without the key itself. Without namespaces it is limited to none."""
+    """The record of an API key, without the secret. Without namespaces, the key is not limited."""
 
     name: str
     role: str
@@ -56,8 +56,8 @@ def parse_role(text: str) -> KeyRole:
 def key_digest(key: str) -> bytes:
     """Return the stored hash of a key.
 
-    A key has 256 random bits. It cannot be found from its hash by trying keys, so the hash need not
-    be slow or salted like that of a password.
+    A key has 256 random bits, too many to find the key by trial. So the hash need not be slow or
+    salted, unlike the hash of a password.
     """
     return hashlib.sha256(key.encode()).digest()
 
@@ -65,7 +65,7 @@ def key_digest(key: str) -> bytes:
 def check_key(
     name: str, role: KeyRole, namespaces: tuple[str, ...], expires_at: int | None
 ) -> None:
-    """Raise if a key cannot be created as described."""
+    """Raise if the arguments for a new key are invalid."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise InvalidRequestError("name", f"must have 1 to {_LONGEST_NAME} printable characters")
     if role is KeyRole.ADMIN and namespaces:

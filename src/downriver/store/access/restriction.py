@@ -1,8 +1,8 @@
-"""Facts of some namespaces only: what a key that is limited to them may see.
+"""Limits facts to the namespaces that a key may read.
 
-A dataset or job outside is replaced by a node in the namespace `outside-scope`, whose name is a
-keyed hash. It is connected to its visible neighbours only, and states that its lineage is not
-shown. So a walk that leaves the namespaces ends at a blind spot, as at any code that is not read.
+A dataset or job outside these namespaces is replaced by a node in the namespace `outside-scope`,
+whose name is a keyed hash. The node is connected only to visible neighbours and has a blind spot.
+So a walk that leaves the namespaces ends at a blind spot.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ _BODY = bytes(
 )
 _DIGEST = facet_digest(_BODY)
 _ID_PREFIXES = ("dataset:", "job:", "column:")
-_IDENTITIES = (EdgeKind.ALIAS, EdgeKind.RENAMED, EdgeKind.SAME)
 
 
 class Restriction:
@@ -66,16 +65,18 @@ class Restriction:
         """Return the facts that a key with this scope may see."""
         limited = Facts.empty()
         for sighting, span in facts.sightings.items():
-            for kept in self._kept(sighting, facts, limited):
-                known = limited.sightings.get(kept)
-                limited.sightings[kept] = span if known is None else known.merge(span)
+            for kept in self._limit_sighting(sighting, facts, limited):
+                span_before = limited.sightings.get(kept)
+                limited.sightings[kept] = span if span_before is None else span_before.merge(span)
         for run, fact in facts.runs.items():
             if self._scope.allows(run.job):
                 limited.runs[run] = fact
         self._add_claimed(limited)
         return limited
 
-    def _kept(self, sighting: Sighting, facts: Facts, limited: Facts) -> Iterator[Sighting]:
+    def _limit_sighting(
+        self, sighting: Sighting, facts: Facts, limited: Facts
+    ) -> Iterator[Sighting]:
         allows = self._scope.allows
         match sighting:
             case NodeSeen(node=node):
@@ -175,7 +176,7 @@ class Restriction:
             try:
                 content = msgspec.json.decode(body)
             except msgspec.DecodeError:
-                content = None  # not readable by anyone else either
+                content = None  # no other code can decode it
             masked = self._masked(content)
             if masked != content:
                 body = msgspec.json.encode(masked)

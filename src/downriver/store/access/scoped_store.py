@@ -51,7 +51,7 @@ def _check(facts: Facts, scope: Scope) -> None:
 class ScopedStore:
     """One store, limited to some namespaces. Thread-safe.
 
-    `outdated` is set when the catalog of the store was rebuilt: open another one.
+    `outdated` is true after the catalog of the store was rebuilt. Then open a new scoped store.
     """
 
     def __init__(self, store: Store, scope: Scope) -> None:
@@ -90,12 +90,12 @@ class ScopedStore:
             return reader.state()
 
     def reader(self) -> AbstractContextManager[CatalogReader]:
-        """Open a view of the copy, with everything written before the outermost one opened."""
+        """Open a view of the copy, with everything written before the outermost view opened."""
         self._refresh()
         return self._copy.reader()
 
     def check(self) -> None:
-        """Raise if events could not be stored now."""
+        """Raise if events cannot be stored now."""
         self._store.check()
 
     def close(self) -> None:
@@ -130,8 +130,8 @@ class ScopedStore:
 
     def _limited(self, entry: LogEntry, reader: CatalogReader) -> Facts:
         if self._restriction is None:
-            # The first entry's chain value: every process that opens this store knows it, and a
-            # client that is limited to namespaces cannot ask for it.
+            # The chain value of the first entry. Every process that opens this store can read it. A
+            # client that is limited to namespaces cannot.
             first = next(iter(reader.log.entries()))
             self._restriction = Restriction(self.scope, first.chain)
         event = parse_event(decompress(entry.body) or b"")
@@ -140,10 +140,10 @@ class ScopedStore:
         )  # of the body as received, also if redacted
         return self._restriction.apply(fold(event))
 
-    # What is about the whole store
+    # Methods about the whole store
 
     def merge(self, facts: Facts, seq: int | None = None) -> None:
-        """Refuse: facts without events are merged by administrators only."""
+        """Refuse: only administrators merge facts that have no events."""
         self._refuse("merge")
 
     def rebuild(self, progress: Callable[[int, int], None]) -> int:

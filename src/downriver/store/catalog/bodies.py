@@ -1,4 +1,4 @@
-"""Bodies of facets by digest. A digest names one content, so a body that was read stays valid."""
+"""Bodies of facets by digest. A digest identifies one content, so a cached body stays valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_BYTES = 32 * 2**20  # of each of the two generations
 
 
 class BodyCache:
-    """The bodies that were read last. Safe to share between threads and stores.
+    """A cache of recently read bodies. Safe to share between threads and stores.
 
     Bodies are kept in two generations. A full generation replaces the older one, so that
     bodies that are no longer read leave the cache without a list of uses.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.model.facts import RunState
+from downriver.model.facts import EdgeKind, RunState
 from downriver.model.ids import NAMESPACE_RECORDS, NodeKind
 from downriver.openlineage.facets.dataset import parse_data_source
 from downriver.store.catalog.encoding import decompress, read_body, rows_by_id
@@ -21,6 +21,16 @@ QUARTER = 900_000_000  # µs; the offset of every time zone is a multiple of a q
 _DELETION = """
     SELECT 1 FROM facets d WHERE d.node = n.id AND d.role = 0 AND d.name = 'downriver_deleted'
         AND d.last_event = n.last_event
+"""
+
+
+# Names that occur only in the symlinks of another dataset. If two datasets name each other, the
+# second one.
+_OTHER_NAMES = f"""
+    SELECT e.target FROM edges e WHERE e.kind = {int(EdgeKind.ALIAS)} AND e.source <> e.target
+        AND (e.source < e.target OR NOT EXISTS (
+            SELECT 1 FROM edges back WHERE back.kind = e.kind
+                AND back.source = e.target AND back.target = e.source))
 """
 
 
@@ -81,11 +91,11 @@ class DirectoryQueries:
                 FROM facets WHERE name = 'dataSource' GROUP BY digest
             ) AS s JOIN bodies b ON b.digest = s.digest
         """
-        found = []
+        sources_seen = []
         for first, last, body in self._queries.rows(sql):
             source = parse_data_source(read_body(body))
-            found.append(SourceSeen(source.name, source.uri, first, last))
-        return found
+            sources_seen.append(SourceSeen(source.name, source.uri, first, last))
+        return sources_seen
 
     def dataset_ids(self, namespace: str) -> list[int]:
         """Return the ids of the datasets in a namespace, by name."""
@@ -217,16 +227,23 @@ class ActivityQueries:
         return [(quarter * QUARTER, RunState(state), count) for quarter, state, count in rows]
 
     def new_nodes(self, kind: NodeKind, after: int) -> list[tuple[int, int]]:
-        """Return the number of nodes that appeared in each quarter of an hour, by its start."""
+        """Return the number of nodes that appeared in each quarter of an hour, by its start.
+
+        A dataset with several names counts once.
+        """
         sql = f"""
             SELECT first_at / {QUARTER} AS quarter, count(*) FROM nodes
-            WHERE kind = ? AND first_at >= ? GROUP BY first_at / {QUARTER}
+            WHERE kind = ? AND first_at >= ? AND id NOT IN ({_OTHER_NAMES})
+            GROUP BY first_at / {QUARTER}
         """
         rows = self._queries.rows(sql, (int(kind), after))
         return [(quarter * QUARTER, count) for quarter, count in rows]
 
     def count_nodes(self, kind: NodeKind, before: int) -> int:
-        """Count the nodes that appeared before a moment."""
-        sql = "SELECT count(*) FROM nodes WHERE kind = ? AND first_at < ?"
+        """Count the nodes that appeared before a moment, also one with several names once."""
+        sql = f"""
+            SELECT count(*) FROM nodes
+            WHERE kind = ? AND first_at < ? AND id NOT IN ({_OTHER_NAMES})
+        """
         count: int = self._queries.rows(sql, (int(kind), before))[0][0]
         return count

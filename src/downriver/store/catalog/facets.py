@@ -9,13 +9,15 @@ import msgspec
 from downriver.model.facts import FacetRole, RunState, Span
 from downriver.openlineage.facets.custom import ASSET
 from downriver.openlineage.facets.dataset import DATASET_TYPE, SchemaColumn, schema_columns
-from downriver.openlineage.facets.description import (
-    OWNERSHIP,
-    TAG_PREFIX,
-    TAGS,
-    merge_tag_statements,
-)
+from downriver.openlineage.facets.description import DOCUMENTATION, OWNERSHIP, TAGS
 from downriver.openlineage.facets.job import JOB_TYPE
+from downriver.openlineage.facets.label_statement import (
+    STATED_PREFIX,
+    TAG_PREFIX,
+    is_statement,
+    merge_statements,
+    with_statements,
+)
 from downriver.store.catalog.bodies import read_bodies
 from downriver.store.catalog.encoding import SPAN, read_body, read_span, rows_by_id, unpack_kinds
 
@@ -28,18 +30,19 @@ if TYPE_CHECKING:
 
 _FOREVER = 2**63 - 1
 
-# What lists and searches show of every node. An index of the migrations names them, too.
+# The facets that lists and searches show for every node. The migrations have an index on these
+# names.
 LABEL_FACETS = (DATASET_TYPE, ASSET, JOB_TYPE, OWNERSHIP, TAGS)
 _LABELS = ", ".join(f"'{name}'" for name in LABEL_FACETS)
 
 
 def has_labels(facet: str) -> bool:
-    """Return whether a facet of a node has labels: it is one of these, or a person's tag."""
-    return facet in LABEL_FACETS or facet.startswith(TAG_PREFIX)
+    """Return whether a facet of a node has labels: it is one of these, or a statement."""
+    return facet in LABEL_FACETS or is_statement(facet)
 
 
 class Run(msgspec.Struct):
-    """A run as the catalog knows it; times in µs since the epoch."""
+    """A run in the catalog; times in µs since the epoch."""
 
     number: int
     run: str
@@ -62,7 +65,10 @@ class FacetQueries:
         self._queries = queries
 
     def of(self, node: int) -> dict[str, bytes]:
-        """Return the current facets of a node as sent: the last one of each name."""
+        """Return the current facets of a node: the last facet of each name.
+
+        Tags, owners and descriptions that a person states replace those that producers send.
+        """
         return self.of_each([node]).get(node, {})
 
     def of_each(
@@ -72,10 +78,27 @@ class FacetQueries:
 
         Without `until` they are the current ones, else those that were current at that moment.
         """
+        current = self._named_facets(nodes, names, until)
+        return {node: merge_statements(facets) for node, facets in current.items()}
+
+    def stated(self, nodes: Iterable[int]) -> dict[int, dict[str, bytes]]:
+        """Return the statements of people about labels of each node that has any, as sent."""
+        return self._current(nodes, f"AND {_STATED}")
+
+    def sent(self, nodes: Iterable[int], names: Sequence[str]) -> dict[int, dict[str, bytes]]:
+        """Return the current facets with these names as producers send them."""
+        return {
+            node: {name: body for name, body in facets.items() if not is_statement(name)}
+            for node, facets in self._named_facets(nodes, names).items()
+        }
+
+    def _named_facets(
+        self, nodes: Iterable[int], names: Sequence[str], until: int | None = None
+    ) -> dict[int, dict[str, bytes]]:
         if not all(name.isidentifier() for name in names):  # they become part of the query
             raise ValueError(names)
-        wanted = ", ".join(f"'{name}'" for name in names)
-        condition = f"f.name IN ({wanted})"
+        name_list = ", ".join(f"'{name}'" for name in with_statements(names))
+        condition = f"f.name IN ({name_list})"
         if TAGS in names:
             condition += f" OR {_OF_TAGS}"
         return self._current(nodes, f"AND ({condition})" if names else "", until)
@@ -98,8 +121,8 @@ class FacetQueries:
         """.strip()
         latest: dict[tuple[int, str], Row] = {}
         for row in rows_by_id(self._queries, sql, nodes):
-            known = latest.setdefault(row[:2], row)
-            if known is not row and _age_at(row, until) > _age_at(known, until):
+            latest_row = latest.setdefault(row[:2], row)
+            if latest_row is not row and _age_at(row, until) > _age_at(latest_row, until):
                 latest[row[:2]] = row
         digests = {bytes(row[2]): row[0] for row in latest.values()}
         bodies = read_bodies(self._queries, digests, facets)
@@ -108,13 +131,11 @@ class FacetQueries:
             body = bodies[bytes(latest[node, name][2])]
             if not _deleted(body):
                 current.setdefault(node, {})[name] = body
-        for of_node in current.values():
-            _merge_tags(of_node)
         return current
 
     def named(self, name: str) -> dict[int, bytes]:
         """Return the current facet with this name of every node that has one, as sent."""
-        # The condition of the index, word for word: SQLite does not derive it from one name.
+        # Exactly the condition of the partial index: SQLite cannot derive it from a single name.
         indexed = f"AND f.name IN ({_LABELS})" if name in LABEL_FACETS else ""
         sql = f"""
             SELECT f.node, b.body FROM facets f JOIN bodies b ON b.digest = f.digest
@@ -124,23 +145,27 @@ class FacetQueries:
         rows = self._queries.rows(sql, (name,))
         current = {node: read_body(body) for node, body in rows}
         current = {node: body for node, body in current.items() if not _deleted(body)}
-        return self._with_statements(current) if name == TAGS else current
+        return self._with_statements(name, current)
 
-    def _with_statements(self, tags: dict[int, bytes]) -> dict[int, bytes]:
-        """Return the tags facet of every node that has one, or has tags that people set."""
-        sql = f"SELECT DISTINCT f.node FROM facets f WHERE {_OF_TAGS} AND f.role = 0"
-        stated = [node for (node,) in self._queries.rows(sql)]
-        return tags | {node: of[TAGS] for node, of in self.of_each(stated, (TAGS,)).items()}
+    def _with_statements(self, name: str, sent: dict[int, bytes]) -> dict[int, bytes]:
+        """Return the facet of every node for which a producer or a person states one."""
+        condition = _OF_TAGS if name == TAGS else _OF_LABELS
+        if name not in (TAGS, OWNERSHIP, DOCUMENTATION):
+            return sent
+        sql = f"SELECT DISTINCT f.node FROM facets f WHERE {condition} AND f.role = 0"
+        nodes = [node for (node,) in self._queries.rows(sql)]
+        merged = self.of_each(nodes, (name,))
+        return sent | {node: of[name] for node, of in merged.items() if name in of}
 
     def labels(self, nodes: Iterable[int] | None) -> dict[int, dict[str, bytes]]:
         """Return the current facets with labels of each of these nodes, or of all, as sent."""
         if nodes is not None:
             return self.of_each(nodes, LABEL_FACETS)
-        found: dict[int, dict[str, bytes]] = {}
+        bodies: dict[int, dict[str, bytes]] = {}
         for name in LABEL_FACETS:
             for node, body in self.named(name).items():
-                found.setdefault(node, {})[name] = body
-        return found
+                bodies.setdefault(node, {})[name] = body
+        return bodies
 
     def blind_spots(self, nodes: Iterable[int]) -> dict[int, bytes]:
         """Return the current blind spots facet of each node that has one, as sent."""
@@ -208,14 +233,14 @@ class RunQueries:
             )
             WHERE r.first_at <= {latest} AND n.id IN
         """.strip()
-        found: dict[int, list[Run]] = {}
+        runs_by_job: dict[int, list[Run]] = {}
         for job, number, run, state, *times in rows_by_id(self._queries, sql, jobs):
             seen = Run(number, run, RunState(state), *times)
-            found.setdefault(job, []).append(_run_at(seen, latest))
-        for runs in found.values():
+            runs_by_job.setdefault(job, []).append(_run_at(seen, latest))
+        for runs in runs_by_job.values():
             runs.sort(key=lambda run: (-run.first_at, run.run))
             del runs[limit:]
-        return found
+        return runs_by_job
 
     def facets(self, job: int, run: str) -> dict[str, bytes]:
         """Return the facets of one run as sent: the last one of each name."""
@@ -259,20 +284,14 @@ def _run_at(run: Run, moment: int) -> Run:
     return msgspec.structs.replace(run, state=RunState.RUNNING, state_at=moment)
 
 
-# No other name begins like this: `downriver_tag_` and the hash of a tag.
+# Exactly the conditions of two partial indexes. No other name begins like this.
 _OF_TAGS = f"(f.name >= '{TAG_PREFIX}' AND f.name < '{TAG_PREFIX}~')"
-
-
-def _merge_tags(facets: dict[str, bytes]) -> None:
-    """Put the tags that people set, each a facet of its own, into the tags facet."""
-    names = [name for name in facets if name.startswith(TAG_PREFIX)]
-    if names:
-        statements = [facets.pop(name) for name in names]
-        facets[TAGS] = merge_tag_statements(facets.get(TAGS), statements)
+_OF_LABELS = f"(f.name >= '{STATED_PREFIX}' AND f.name < '{STATED_PREFIX}~')"
+_STATED = f"({_OF_TAGS} OR {_OF_LABELS})"
 
 
 def _age_at(row: Row, until: int | None) -> Row:
-    """Return the key that orders sightings at a moment: of those that cover it, the newest."""
+    """Return a sort key for sightings: by the last time seen until a moment, then by the start."""
     seen = (bytes(row[4]), bytes(row[2]))
     if until is None or row[3] <= until:
         return row[3], 0, *seen

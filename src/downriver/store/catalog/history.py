@@ -75,7 +75,7 @@ class HistoryQueries:
         self._queries = queries
 
     def facet_versions(self, node: int, name: str) -> list[FacetVersion]:
-        """Return every body of a facet of a node, in the order of first sight."""
+        """Return every body of a facet of a node, the first seen first."""
         sql = f"""
             SELECT f.digest, b.body, {_SPAN} FROM facets f JOIN bodies b ON b.digest = f.digest
             WHERE f.node = ? AND f.role = ? AND f.name = ? AND f.run = 0
@@ -85,21 +85,21 @@ class HistoryQueries:
         return [FacetVersion(bytes(r[0]), read_body(r[1]), read_span(r[2:])) for r in rows]
 
     def claims(self, job: int, dataset: int | None = None) -> dict[int, list[FacetVersion]]:
-        """Return the column lineage claims of a job, by dataset, in the order of first sight."""
+        """Return the column lineage claims of a job, by dataset, the first seen first."""
         one = "" if dataset is None else "AND f.dataset = ?"
         sql = f"""
             SELECT f.dataset, f.digest, b.body, f.facet, {_SPAN}
             FROM claims f JOIN bodies b ON b.digest = f.digest
             WHERE f.job = ? {one} ORDER BY f.first_at, f.first_event, f.digest
         """
-        found: dict[int, list[FacetVersion]] = {}
-        given = (job,) if dataset is None else (job, dataset)
-        for dataset, digest, body, facet, *span in self._queries.rows(sql, given):
+        versions: dict[int, list[FacetVersion]] = {}
+        parameters = (job,) if dataset is None else (job, dataset)
+        for dataset, digest, body, facet, *span in self._queries.rows(sql, parameters):
             version = FacetVersion(
                 bytes(digest), read_body(body), read_span(tuple(span)), job, facet
             )
-            found.setdefault(dataset, []).append(version)
-        return found
+            versions.setdefault(dataset, []).append(version)
+        return versions
 
     def measures(self, dataset: int, limit: int, until: int) -> list[DatasetMeasure]:
         """Return the last statistics and quality facets up to a moment, in order of time.
@@ -109,13 +109,13 @@ class HistoryQueries:
         """
         of_runs = "f.run <> 0 AND f.first_at <= ? ORDER BY f.first_at DESC, f.first_event DESC"
         of_none = "f.run = 0 AND f.first_at <= ? ORDER BY f.last_at DESC, f.last_event DESC"
-        found = [
+        measures = [
             row
             for which in (of_runs, of_none)
             for row in self._queries.rows(_MEASURES.format(which), (dataset, until, until, limit))
         ]
-        found.sort(key=lambda row: (row[0], bytes(row[1]), bytes(row[2])))
-        rows = found[-limit:]
+        measures.sort(key=lambda row: (row[0], bytes(row[1]), bytes(row[2])))
+        rows = measures[-limit:]
         runs = self._runs_of({row[5] for row in rows})
         return [
             DatasetMeasure(
@@ -133,7 +133,7 @@ class HistoryQueries:
         return {number: (job, run) for number, job, run in rows}
 
     def runs(self, job: int, limit: int, until: int) -> list[JobRun]:
-        """Return the last runs of a job up to a moment, in the order of first sight."""
+        """Return the last runs of a job up to a moment, the first seen first."""
         sql = f"""
             SELECT {RUN_COLUMNS} FROM runs WHERE job = ? AND first_at <= ?
             ORDER BY first_at DESC, run DESC LIMIT ?

@@ -70,8 +70,8 @@ class NodeQueries:
             (int(node_kind(node)), _as_stored(node.namespace), _as_stored(node.name)): node
             for node in nodes
         }
-        found = self._queries.find_ids(NODE_KEY, list(keys)) if keys else {}
-        return {keys[key]: number for key, number in found.items()}
+        ids = self._queries.find_ids(NODE_KEY, list(keys)) if keys else {}
+        return {keys[key]: number for key, number in ids.items()}
 
     def span(self, node: int) -> Span:
         """Return when a node was first and last seen."""
@@ -89,10 +89,10 @@ class NodeQueries:
         )
 
     def find_parents(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return those pairs of jobs of which the first runs the second."""
+        """Return the pairs of jobs in which the first job runs the second."""
         keys = [(int(EdgeKind.PARENT), parent, child, 0) for parent, child in pairs]
-        found = self._queries.find_ids(EDGE_KEY, keys) if keys else {}
-        return [(parent, child) for _, parent, child, _ in found]
+        ids = self._queries.find_ids(EDGE_KEY, keys) if keys else {}
+        return [(parent, child) for _, parent, child, _ in ids]
 
     def outputs_of(self, job: int) -> list[NodeId]:
         """Return the datasets a job writes."""
@@ -113,8 +113,8 @@ class NodeQueries:
         return {row[0]: read_node(*row[1:]) for row in rows}
 
     def namesakes(self, datasets: Iterable[int]) -> list[tuple[int, int]]:
-        """Return these datasets, each with every other one whose name has the same last part."""
-        # No condition on the kind in SQL: SQLite would use it to select an index that is worse.
+        """Return pairs of one of these datasets and another whose name has the same last part."""
+        # No condition on the kind in SQL: with it, SQLite selects a slower index.
         rows = rows_by_id(
             self._queries,
             "SELECT a.id, b.id, a.kind + b.kind FROM nodes a JOIN nodes b ON b.short = a.short"
@@ -124,9 +124,10 @@ class NodeQueries:
         return [(one, other) for one, other, jobs in rows if not jobs]
 
     def matching(self, field: Literal["name", "namespace"], pattern: str) -> dict[int, NodeId]:
-        """Return nodes whose name or namespace contains what a pattern with `*` and `?` matches.
+        """Return the nodes whose name or namespace may match a pattern with `*` and `?`.
 
-        Letter case and sets of characters are not compared: some of the nodes may not match.
+        This ignores letter case and character sets such as `[ab]`, so some of the nodes may not
+        match.
         """
         literal = re.sub(r"\[[^\]]*\]", "?", pattern).lower()
         words = [_LIKE.sub(r"!\g<0>", word) for word in re.split(r"[*?]+", literal) if word]
@@ -152,12 +153,12 @@ class ColumnQueries:
 
     def by_ids(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
         """Return (dataset id, field) of columns, given with the ids of their datasets."""
-        found: dict[int, tuple[int, str]] = {}
+        names: dict[int, tuple[int, str]] = {}
         for first, dataset, fields in self._column_sets(set(columns.values())):
             for column, field in enumerate(fields, first):
                 if column in columns:
-                    found[column] = (dataset, field)
-        return found
+                    names[column] = (dataset, field)
+        return names
 
     def find(self, dataset: int, field: str) -> tuple[int, str] | None:
         """Return a column's id and name: the exact one, or the only one that differs in case."""
@@ -184,19 +185,20 @@ class ColumnQueries:
 
     def search(self, words: Sequence[str], limit: int) -> list[tuple[int, str]]:
         """Return (dataset, column) of columns whose names contain all words, shortest first."""
-        wanted = [word.casefold() for word in words]
-        literal = [word.encode() for word in wanted if word.isascii() and '"' not in word]
-        found: set[tuple[int, str]] = set()
+        folded_words = [word.casefold() for word in words]
+        literal = [word.encode() for word in folded_words if word.isascii() and '"' not in word]
+        matches: set[tuple[int, str]] = set()
         sql = "SELECT dataset, fields FROM column_sets"
         for dataset, stored in self._queries.scan(sql):
             packed = bytes(stored).lower()
             if all(word in packed for word in literal):
-                found.update(
+                matches.update(
                     (dataset, field)
                     for field in unpack_fields(bytes(stored))
-                    if all(word in field.casefold() for word in wanted) and field != EVERY_FIELD
+                    if all(word in field.casefold() for word in folded_words)
+                    and field != EVERY_FIELD
                 )
-        return sorted(found, key=lambda column: (len(column[1]), column[1], column[0]))[:limit]
+        return sorted(matches, key=lambda column: (len(column[1]), column[1], column[0]))[:limit]
 
     def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
         sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"

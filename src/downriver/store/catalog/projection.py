@@ -87,8 +87,10 @@ class Projection:
         claims, new = self._numbered(
             tx, tables.CLAIM_KEY, {c: self._claim_key(c) for c in seen.claims}
         )
-        stated = {claims[claim][0]: self._stated(claim, facts.bodies) for claim in new}
-        self._number_columns(tx, self._columns_named(seen.facets, facts.bodies, stated.values()))
+        claim_edges = {claims[claim][0]: self._claim_edges(claim, facts.bodies) for claim in new}
+        self._number_columns(
+            tx, self._columns_named(seen.facets, facts.bodies, claim_edges.values())
+        )
 
         tx.merge(tables.NODES, [self._node_row(node, span) for node, span in seen.nodes.items()])
         tx.merge(tables.EDGES, [(*edges[edge], *_span(s)) for edge, s in seen.edges.items()])
@@ -96,7 +98,9 @@ class Projection:
         tx.merge(tables.CLAIMS, [(*claims[claim], *_span(s)) for claim, s in seen.claims.items()])
         self._write_bodies(tx, facts.bodies)
         self._write_facets(tx, seen.facets, runs)
-        self._write_derivations(tx, {id_: claim for id_, claim in stated.items() if claim.edges})
+        self._write_derivations(
+            tx, {id_: claim for id_, claim in claim_edges.items() if claim.edges}
+        )
         touched = [pack_ids([row[0] for row in rows.values()]) for rows in (edges, claims)]
         labelled = pack_ids(sorted(self._labelled(seen.facets)))
         nodes = pack_ids([self._nodes[node] for node in seen.nodes])
@@ -132,11 +136,11 @@ class Projection:
 
     def _number_nodes(self, tx: SqlTransaction, seen: dict[NodeId, Span]) -> None:
         missing = {_node_key(node): node for node in seen if node not in self._nodes}
-        known = self._find(tx, tables.NODE_KEY, missing)
-        ids = self._number(tx, tables.NODE_KEY, known, missing)
+        existing = self._find(tx, tables.NODE_KEY, missing)
+        ids = self._number(tx, tables.NODE_KEY, existing, missing)
         self._nodes.update((node, ids[key]) for key, node in missing.items())
         # A new node has no columns, edges, runs or claims to look up.
-        self._new = {ids[key] for key in missing if key not in known}
+        self._new = {ids[key] for key in missing if key not in existing}
         self._complete |= self._new
 
     def _node_row(self, node: NodeId, span: Span) -> Row:
@@ -153,29 +157,31 @@ class Projection:
         job = 0 if claim.job is None else self._nodes[claim.job]
         return (job, self._nodes[claim.dataset], claim.facet, claim.digest)
 
-    def _stated(self, claim: ClaimSeen, bodies: dict[bytes, bytes]) -> _Stated:
-        found = parse_edges(claim.facet, bodies[claim.digest], claim.dataset)
-        sources = [self._nodes[dataset] for dataset in found.datasets]
-        return _Stated(self._nodes[claim.dataset], sources, found.edges, found.transformations)
+    def _claim_edges(self, claim: ClaimSeen, bodies: dict[bytes, bytes]) -> _ClaimEdges:
+        edges = parse_edges(claim.facet, bodies[claim.digest], claim.dataset)
+        sources = [self._nodes[dataset] for dataset in edges.datasets]
+        return _ClaimEdges(self._nodes[claim.dataset], sources, edges.edges, edges.transformations)
 
     def _columns_named(
-        self, facets: Iterable[FacetSeen], bodies: dict[bytes, bytes], claims: Iterable[_Stated]
+        self, facets: Iterable[FacetSeen], bodies: dict[bytes, bytes], claims: Iterable[_ClaimEdges]
     ) -> dict[int, dict[str, None]]:
         """Return the columns, by dataset, of schemas that are not cached and of new claims."""
-        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        fields_by_dataset: defaultdict[int, dict[str, None]] = defaultdict(dict)
         for facet in facets:
             if facet.name == "schema" and facet.role is FacetRole.NODE:
                 key = (self._nodes[facet.node], facet.digest)
                 if key not in self._schemas:
                     self._schemas[key] = None
-                    wanted[key[0]].update(dict.fromkeys(schema_paths(bodies[facet.digest])))
+                    fields_by_dataset[key[0]].update(
+                        dict.fromkeys(schema_paths(bodies[facet.digest]))
+                    )
         for claim in claims:
-            own = wanted[claim.dataset]
-            fields = [wanted[source] for source in claim.sources]
+            own = fields_by_dataset[claim.dataset]
+            fields = [fields_by_dataset[source] for source in claim.sources]
             for place, source, derived, _ in claim.edges:
                 fields[place][source] = None
                 own[derived] = None
-        return wanted
+        return fields_by_dataset
 
     def _write_bodies(self, tx: SqlTransaction, bodies: dict[bytes, bytes]) -> None:
         new = [digest for digest in bodies if digest not in self._bodies]
@@ -200,14 +206,14 @@ class Projection:
             ],
         )
 
-    def _write_derivations(self, tx: SqlTransaction, claims: dict[int, _Stated]) -> None:
+    def _write_derivations(self, tx: SqlTransaction, claims: dict[int, _ClaimEdges]) -> None:
         rows: list[Row] = []
         for number, claim in claims.items():
             sources, targets, kinds = zip(*self._edges(claim), strict=True)
             rows.append((number, *pack_edges(sources, targets, kinds, claim.transformations)))
         tx.merge(tables.DERIVATIONS, rows)
 
-    def _edges(self, claim: _Stated) -> list[tuple[int, int, int]]:
+    def _edges(self, claim: _ClaimEdges) -> list[tuple[int, int, int]]:
         """Return the source, target and transformation of every column edge."""
         columns = [self._columns[source] for source in claim.sources]
         own = self._columns[claim.dataset]
@@ -223,8 +229,8 @@ class Projection:
         self._load_columns(tx, wanted)
         new: dict[int, list[str]] = {}
         for dataset, fields in wanted.items():
-            known = self._columns[dataset]
-            missing = [field for field in fields if field not in known]
+            cached = self._columns[dataset]
+            missing = [field for field in fields if field not in cached]
             if missing:
                 new[dataset] = missing
         self._write_columns(tx, new)
@@ -258,21 +264,21 @@ class Projection:
         self, tx: SqlTransaction, key: tables.NaturalKey, keys: dict[T, Row]
     ) -> tuple[dict[T, Row], list[T]]:
         """Return the id and key of each, as the start of its row, and those that are new."""
-        known = self._find(tx, key, keys.values())
-        ids = self._number(tx, key, known, keys.values())
+        existing = self._find(tx, key, keys.values())
+        ids = self._number(tx, key, existing, keys.values())
         rows = {item: (ids[k], *k) for item, k in keys.items()}
-        return rows, [item for item, k in keys.items() if k not in known]
+        return rows, [item for item, k in keys.items() if k not in existing]
 
     def _find(
         self, tx: SqlTransaction, key: tables.NaturalKey, keys: Iterable[Row]
     ) -> dict[Row, int]:
         """Return the ids of the rows that exist."""
         cache = self._known_ids[key.table]
-        wanted = dict.fromkeys(keys)
-        missing = [k for k in wanted if k not in cache and not self._is_new(key, k)]
+        distinct_keys = dict.fromkeys(keys)
+        missing = [k for k in distinct_keys if k not in cache and not self._is_new(key, k)]
         if missing:
             cache.update(tx.find_ids(key, missing))
-        return {k: cache[k] for k in wanted if k in cache}
+        return {k: cache[k] for k in distinct_keys if k in cache}
 
     def _is_new(self, key: tables.NaturalKey, row: Row) -> bool:
         """Return whether no row can have this key, because it refers to a node of this batch."""
@@ -299,7 +305,7 @@ class Projection:
         return first
 
 
-class _Stated(NamedTuple):
+class _ClaimEdges(NamedTuple):
     """The column edges of a claim, with datasets by their ids."""
 
     dataset: int

@@ -201,7 +201,7 @@ class CatalogReader:
         return StoreState(generation, seq)
 
     def log_lengths(self) -> tuple[int, int]:
-        """Return the last entry of the log, and the newest entry that the catalog knows."""
+        """Return the last entry of the log, and the newest entry that the catalog contains."""
         sql = """
             SELECT coalesce((SELECT max(seq) FROM log), 0), projected,
                    coalesce((SELECT max(seq) FROM changes), 0)
@@ -236,14 +236,14 @@ class CatalogReader:
 
     def dump(self) -> dict[str, list[Row]]:
         """Return every table, sorted, with names in place of ids, to compare two catalogs."""
-        found = {name: sorted(self._queries.scan(sql)) for name, sql in _DUMP.items()}
+        rows = {name: sorted(self._queries.scan(sql)) for name, sql in _DUMP.items()}
         names: dict[int, str] = dict(
             self._queries.rows(f"SELECT n.id, {_N.format('n')} FROM nodes n")
         )
         columns = {column: (names[node], field) for column, node, field in self.changes.columns(0)}
-        found["columns"] = sorted(columns.values())
-        found["derives"] = sorted(self._dump_derives(names, columns))
-        return found
+        rows["columns"] = sorted(columns.values())
+        rows["derives"] = sorted(self._dump_derives(names, columns))
+        return rows
 
     def _dump_derives(
         self, names: Mapping[int, str], columns: Mapping[int, tuple[str, str]]

@@ -83,8 +83,8 @@ class RunHistoryQueries:
               AND job IN ({", ".join("?" * len(jobs))})
             ORDER BY first_at DESC, id DESC LIMIT 100
         """
-        given = (end, int(RunState.COMPLETE), start, *sorted(jobs))
-        return [read_run(row) for row in self._queries.rows(sql, given)]
+        parameters = (end, int(RunState.COMPLETE), start, *sorted(jobs))
+        return [read_run(row) for row in self._queries.rows(sql, parameters)]
 
     def job_facets(self, jobs: Iterable[int], name: str) -> list[bytes]:
         """Return what runs of these jobs attached under a name, the oldest first."""
@@ -113,8 +113,8 @@ class RunHistoryQueries:
         """Return the facets of runs, of their jobs and datasets, all or by name, oldest first."""
         if not all(name.isidentifier() for name in names):  # they become part of the query
             raise ValueError(names)
-        wanted = ", ".join(f"'{name}'" for name in names)
-        facets = f"f.run <> 0 {f'AND f.name IN ({wanted})' if names else ''} AND f.run IN"
+        name_list = ", ".join(f"'{name}'" for name in names)
+        facets = f"f.run <> 0 {f'AND f.name IN ({name_list})' if names else ''} AND f.run IN"
         sql = f"""
             SELECT f.run, f.node, f.role, f.name, f.digest, f.first_event, f.last_event, f.last_at,
                    f.first_at

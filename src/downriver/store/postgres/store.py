@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, SqlQueries, StoreState
     from downriver.store.postgres.arrays import PostgresArray
 
-# Beside those that answer questions: for API keys, changes that are simulated, and the monitor.
+# Connections beside those for queries: for API keys, simulated changes, and the monitor.
 _MORE_READERS = 12
 _WAIT_FOR_READER = 30.0
 _SCAN_ROWS = 50_000
@@ -116,7 +116,7 @@ class PostgresStore(SqlStore):
             if self._writer is not None:
                 self._writer.close()
 
-    def _committed(self, state: StoreState) -> None:
+    def _record_commit(self, state: StoreState) -> None:
         self._listener.note(state)
 
     @contextmanager
@@ -133,19 +133,22 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _transaction(self, first: str) -> Iterator[tuple[_PostgresTransaction, Row]]:
-        # A pipeline: while the server merges the rows of one table, the next rows are made.
-        with self._exclusive(first) as (connection, row), connection.pipeline():
-            yield _PostgresTransaction(connection), row
+        with self._exclusive(first) as (connection, row):
+            # A pipeline: while the server merges the rows of one table, the next rows are made. The
+            # commit is sent with the last of them; the server skips it if a statement fails.
+            with connection.pipeline():
+                yield _PostgresTransaction(connection), row
+                commit = connection.execute("COMMIT")
+            self._check_committed(commit)
 
     @contextmanager
     def _exclusive(self, first: str) -> Iterator[tuple[psycopg.Connection, Row]]:
-        """Hold the write lock; commit on exit, roll back on an error."""
+        """Hold the write lock; roll back what was not committed."""
         with self._server.translated():
             self._check_open()
             connection, row = self._begin_writing(first)
             try:
                 yield connection, row
-                self._commit(connection)
             finally:
                 _end(connection)
 
@@ -162,8 +165,8 @@ class PostgresStore(SqlStore):
         self._writer.execute(_WRITING_SESSION)
         return self._writer, _begin(self._writer, begin)
 
-    def _commit(self, connection: psycopg.Connection) -> None:
-        done = connection.execute("COMMIT").statusmessage
+    def _check_committed(self, commit: psycopg.Cursor) -> None:
+        done = commit.statusmessage
         if done != "COMMIT":  # PostgreSQL reports a failed commit this way, not with an error
             raise StoreError(f"{self.url}: nothing was written, COMMIT ended in {done}")
 
@@ -184,6 +187,7 @@ class PostgresStore(SqlStore):
                     "INSERT INTO downriver_migrations (number, name) VALUES (%s, %s)",
                     (migration.number, migration.name),
                 )
+            self._check_committed(connection.execute("COMMIT"))
 
 
 def _applied(queries: SqlQueries) -> int:
@@ -198,10 +202,12 @@ class _Server:
     """The address of the database, and how to connect to it."""
 
     def __init__(self, url: str) -> None:
-        given = _parse_url(url)
+        url_options = _parse_url(url)
         self.url = _without_password(url)
-        self._parameters: dict[str, Any] = _CONNECTION | given
-        self._secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
+        self._parameters: dict[str, Any] = _CONNECTION | url_options
+        self._secrets = [
+            str(url_options[key]) for key in ("password", "sslpassword") if url_options.get(key)
+        ]
 
     def connect(self) -> psycopg.Connection:
         """Open a connection in autocommit mode, so that transactions begin only explicitly."""
@@ -244,13 +250,13 @@ def _parse_url(url: str) -> dict[str, Any]:
     # The error contains neither the URL nor its cause. If the URL is split at the wrong place, for
     # example at an @ in the password, parts of the password look like a host.
     try:
-        given = conninfo_to_dict(url)
+        options = conninfo_to_dict(url)
     except psycopg.Error:
         raise _malformed() from None
-    port = str(given.get("port", "0")).replace(",", "")
-    if "@" in f"{given.get('host')}{given.get('dbname')}" or not port.isdigit():
+    port = str(options.get("port", "0")).replace(",", "")
+    if "@" in f"{options.get('host')}{options.get('dbname')}" or not port.isdigit():
         raise _malformed()
-    return given
+    return options
 
 
 def _malformed() -> InvalidRequestError:
@@ -359,8 +365,8 @@ class _PostgresQueries:
 
     def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
-        found = self._run(_find_statement(key), _arrays(key.columns, keys))
-        return {keys[position - 1]: row_id for position, row_id in found}
+        ids = self._run(_find_statement(key), _arrays(key.columns, keys))
+        return {keys[position - 1]: row_id for position, row_id in ids}
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without loading all of them."""

@@ -53,7 +53,7 @@ def test_an_edge_that_comes_back_is_no_longer_gone(tmp_path: Path) -> None:
     assert found_at(tmp_path, events, 10.5, JOB) == []
 
 
-def test_runs_that_name_no_inputs_at_all_say_nothing_of_one(tmp_path: Path) -> None:
+def test_runs_without_any_inputs_give_no_finding_about_an_edge(tmp_path: Path) -> None:
     events = [*daily(6, ["a", "b"]), *daily(5, [], 6)]
     assert found_at(tmp_path, events, 11, JOB) == []
 
@@ -64,7 +64,7 @@ def test_a_new_job_has_no_news_and_a_folder_a_day_is_none(tmp_path: Path) -> Non
     assert found_at(tmp_path / "rotating", rotating, 12, JOB) == []
 
 
-def test_columns_that_get_other_sources_are_told_in_one_finding_each_way(tmp_path: Path) -> None:
+def test_changed_sources_of_columns_are_one_finding_in_each_direction(tmp_path: Path) -> None:
     events = [
         *daily(6, ["a"], total="a.net", tax="a.tax", id="a.id"),
         *daily(2, ["a"], 6, total="a.gross", tax="a.vat", id="a.id"),

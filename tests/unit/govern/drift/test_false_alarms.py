@@ -7,7 +7,7 @@ from bench.watch import measure, three_sigma
 
 
 @pytest.mark.slow
-def test_nearly_all_trouble_is_found_and_nearly_nothing_else() -> None:
+def test_the_monitor_has_high_recall_and_few_false_alarms() -> None:
     score, generated = measure(datasets=30, seed=11)
     recall = sum(score.found.values()) / sum(score.put.values())
     false = 1000 * len(score.false) / generated.checks

@@ -26,7 +26,7 @@ def daily(measured: list[dict[str, Any]]) -> list[dict]:
     ]
 
 
-def test_a_null_rate_and_a_distribution_that_shift_are_told_apart(tmp_path: Path) -> None:
+def test_shifts_of_a_null_rate_and_a_distribution_are_different_findings(tmp_path: Path) -> None:
     usual = [
         rows(1000, a={"nullCount": 10 + day % 3}, b={"sum": 5e4 + 100 * (day % 4), "count": 1000})
         for day in range(14)
@@ -77,7 +77,7 @@ def test_a_check_that_only_warns_is_information(tmp_path: Path) -> None:
     assert found.severity.value == "info"
 
 
-def test_runs_are_judged_by_the_time_they_were_meant_for(tmp_path: Path) -> None:
+def test_runs_are_compared_by_their_nominal_time(tmp_path: Path) -> None:
     """Backfills start at odd times; their nominal times keep the rhythm."""
 
     def meant(day: int, began: float) -> list[dict]:
@@ -125,7 +125,9 @@ def _as_json(event: dict) -> bytes:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(facets, min_size=12, max_size=14))
-def test_whatever_is_measured_the_monitor_goes_on(tmp_path_factory, measured: list[dict]) -> None:
+def test_the_monitor_continues_after_any_measurement(
+    tmp_path_factory, measured: list[dict]
+) -> None:
     events = [_as_json(event) for event in daily(measured)]
     with Lineage.open(str(tmp_path_factory.mktemp("odd"))) as lineage:
         lineage.ingest(events)

@@ -81,7 +81,7 @@ def test_a_schedule_in_a_time_zone_keeps_to_its_clock() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "0 2 * *", "61 * * * *", "0 2 * * funday", "0 5-3 * * *", "5 parsecs"]
+    "line", ["", "0 2 * *", "61 * * * *", "0 2 * * funday", "0 5-3 * * *", "5 parsecs", "٣d"]
 )
 def test_what_is_no_schedule_is_an_error_that_names_the_field(line: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"watch\.schedules"):

@@ -43,7 +43,7 @@ def test_a_new_a_dropped_and_a_retyped_column(tmp_path: Path) -> None:
     assert all(finding.evidence[0].event for finding in found)
 
 
-def test_a_rename_says_how_sure_it_is_and_why(tmp_path: Path) -> None:
+def test_a_rename_has_its_certainty_and_reasons(tmp_path: Path) -> None:
     after = {"id": "int", "cust_id": "bigint", "amount": "numeric", "note": "text"}
     events = [*writes(0, BEFORE), *writes(2, after)]
     (found,) = found_at(tmp_path, events, 3)
@@ -79,7 +79,7 @@ def test_columns_of_another_type_are_not_taken_for_renamed(tmp_path: Path) -> No
     assert kinds(found) == {"customer_id": "column_dropped", "country": "column_added"}
 
 
-def test_what_is_as_before_again_is_no_finding(tmp_path: Path) -> None:
+def test_a_return_to_the_old_state_is_no_finding(tmp_path: Path) -> None:
     without = {name: kind for name, kind in BEFORE.items() if name != "note"}
     events = [*writes(0, BEFORE), *writes(2, without)]
     assert found_at(tmp_path, events, 2.5)

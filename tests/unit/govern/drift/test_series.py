@@ -64,7 +64,7 @@ def test_a_weekday_figure_on_a_sunday_is_a_shift_once_weeks_are_known() -> None:
     assert found.expected < 300
 
 
-def test_a_short_history_says_nothing() -> None:
+def test_a_short_history_gives_no_finding() -> None:
     assert shift([*noisy(9), 1]) is None
 
 

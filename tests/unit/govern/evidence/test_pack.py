@@ -85,7 +85,7 @@ def test_a_pack_has_lineage_columns_runs_owners_and_history(store: Store) -> Non
     assert entries[-2].chain.hex() == pack["log"]["chain"]  # the last one records the pack
 
 
-def test_a_pack_as_of_a_moment_does_not_know_what_came_later(tmp_path: Path) -> None:
+def test_a_pack_as_of_a_moment_excludes_later_events(tmp_path: Path) -> None:
     with told(tmp_path, FLOW) as lineage:
         early = lineage.evidence("mart", as_of=moment(1)).pack
         assert [column.type for column in early.columns] == ["int", "text"]

@@ -11,7 +11,7 @@ from tests.unit.govern.scenario import output, run, schema, told
 from tests.unit.http.test_app import TestClient
 
 from downriver.errors import InvalidRequestError
-from downriver.govern.schemas import check_compatibility, parse_schema
+from downriver.govern.schemas import check_compatibility, parse_schema, read_schema_file
 from downriver.govern.schemas.compatibility import SchemaComparison
 from downriver.http import build_app
 from downriver.model.trust.schemas import CompatibilityMode, DeclaredColumn
@@ -131,6 +131,60 @@ def test_a_protobuf_message_has_columns() -> None:
     assert shown(proto2, ".proto") == [("x", "int", True)]
 
 
+def test_types_are_found_by_every_name_that_protobuf_allows() -> None:
+    text = """
+    syntax = "proto3";
+    package shop.v1;
+    message Order {
+      shop.v1.Kind a = 1;
+      .shop.v1.Kind b = 2;
+      v1.Kind c = 3;
+      Order.Line d = 4;
+      google.type.Decimal e = 5;
+      other.v1.Missing f = 6;
+      message Line { Kind kind = 1; }
+    }
+    enum Kind { A = 0; }
+    """
+    found = [(name, kind) for name, kind, _ in shown(text, ".proto", message="shop.v1.Order")]
+    assert found == [
+        ("a", "text"),
+        ("b", "text"),
+        ("c", "text"),
+        ("d", "struct"),
+        ("d.kind", "text"),
+        ("e", "decimal"),
+        ("f", "unknown"),
+    ]
+    assert shown(text, ".proto") == shown(text, ".proto", message="Order")
+
+
+def test_imported_files_are_read_beside_the_file_and_below_the_root_of_its_package(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "shop" / "v1"
+    folder.mkdir(parents=True)
+    (folder / "beside.proto").write_text('import "order.proto"; message Note { string text = 1; }')
+    (folder / "kinds.proto").write_text("package shop.v1; enum Kind { A = 0; }")
+    (tmp_path / "outside.proto").write_text("message Outside { string x = 1; }")
+    order = folder / "order.proto"
+    head = 'package shop.v1; import "beside.proto"; import public "shop/v1/kinds.proto"; '
+    order.write_text(
+        head + 'import "../../outside.proto"; import "gone.proto";'
+        "message Order { Note note = 1; Kind kind = 2; Outside x = 3; Gone y = 4; }"
+    )
+    assert [(c.name, c.shown_type) for c in read_schema_file(order)] == [
+        ("note", "struct"),
+        ("note.text", "text"),
+        ("kind", "text"),
+        ("x", "unknown"),
+        ("y", "unknown"),
+    ]
+    (folder / "beside.proto").write_text("message {")
+    with pytest.raises(InvalidRequestError, match=r"beside\.proto"):
+        read_schema_file(order)
+
+
 _WIDE = {
     f"T{depth}": {"properties": {name: {"$ref": f"#/$defs/T{depth + 1}"} for name in "abcdef"}}
     for depth in range(30)
@@ -219,6 +273,10 @@ def test_the_commands_show_versions_and_check_them(store: Path) -> None:
     (store / "o.proto").write_text("message O { int64 id = 1; double price = 2; bytes x = 3; }")
     done = downriver("schema", "check", "orders", "--against", "o.proto", *at, cwd=store)
     assert (done.returncode, "price" in done.stdout) == (1, True)
+    (store / "o.proto").write_text("message O { int64 id = 1; other.Price price = 2; }")
+    done = downriver("schema", "check", "orders", "--against", "o.proto", *at, cwd=store)
+    assert "unknown (backward) orders" in done.stdout
+    assert "the type of price is unknown in o.proto" in done.stdout
     done = downriver("schema", "diff", "orders", "--new", "9", *at, cwd=store)
     assert (done.returncode, "it has 1 to 2" in done.stderr) == (2, True)
 

@@ -224,7 +224,7 @@ def test_a_name_is_no_option_of_a_command(tmp_path: Path) -> None:
             assert "--upload-pack=evil" in done.result
 
 
-def test_a_command_that_takes_too_long_ends_with_what_it_started(tmp_path: Path) -> None:
+def test_a_command_over_its_time_limit_ends_with_its_child_processes(tmp_path: Path) -> None:
     late = tmp_path / "late"
     script = f"(sleep 1.5; touch '{late}') & wait"
     given = rule(command=["sh", "-c", script], timeout="1s", attempts=1)

@@ -94,7 +94,7 @@ def test_a_mail_is_sent_by_smtp_with_a_login(
     assert "10 rows were written" in sent.text.replace("=\n", "")
 
 
-def test_a_dead_channel_keeps_its_alerts_and_holds_up_nobody(
+def test_a_failing_channel_keeps_its_alerts_and_does_not_delay_others(
     lineage: Lineage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
 ) -> None:
     port = free_port()
@@ -173,7 +173,7 @@ def test_in_quiet_hours_alerts_wait_and_none_is_lost(lineage: Lineage, tmp_path:
     assert len(path.read_text().splitlines()) == 3
 
 
-def test_quiet_hours_know_zones_midnight_and_whole_days() -> None:
+def test_quiet_hours_support_time_zones_midnight_and_whole_days() -> None:
     quiet = parse_watch(
         {"quiet_hours": {"from": "22:00", "to": "06:00", "timezone": "Europe/Berlin",
                          "whole_days": ["sat", "sun"]}}
@@ -185,7 +185,9 @@ def test_quiet_hours_know_zones_midnight_and_whole_days() -> None:
     assert quiet.over_at(friday_night, Severity.CRITICAL) == micros(7, 3)
 
 
-def test_a_channel_is_told_only_what_it_wants(lineage: Lineage, tmp_path: Path) -> None:
+def test_a_channel_receives_only_alerts_that_match_its_filter(
+    lineage: Lineage, tmp_path: Path
+) -> None:
     channels = [
         {"type": "file", "path": str(tmp_path / "bad"), "min_severity": "critical"},
         {"type": "file", "path": str(tmp_path / "anns"), "owners": ["ann"]},

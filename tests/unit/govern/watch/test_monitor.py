@@ -62,7 +62,7 @@ def news(found: MonitorRound) -> dict[str, list[str]]:
     }
 
 
-def test_everything_is_told_once_then_changed_then_resolved(tmp_path: Path) -> None:
+def test_each_finding_is_reported_once_as_new_changed_and_resolved(tmp_path: Path) -> None:
     at = DAYS - 0.8
     first = look(tmp_path, at, weeks())
     assert news(first) == {"opened": ["column_retyped", "row_count_shift", "run_failed"]}
@@ -98,7 +98,7 @@ def test_a_finding_carries_downstream_owner_severity_and_evidence(tmp_path: Path
         assert lineage.trace.find_event(shift.evidence[0].event)
 
 
-def test_a_late_run_is_told_when_its_time_has_come_and_again_when_a_turn_is_missed(
+def test_a_late_run_is_reported_when_it_is_due_and_again_after_a_missed_run(
     tmp_path: Path,
 ) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
@@ -148,7 +148,7 @@ def test_other_settings_look_at_everything_again(tmp_path: Path) -> None:
     assert news(look(tmp_path, DAYS - 0.79, [], deaf)) == {"resolved": ["row_count_shift"]}
 
 
-def test_since_tells_only_of_what_began_later(tmp_path: Path) -> None:
+def test_since_limits_alerts_to_later_findings(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
         monitor = lineage.govern.monitor(WatchConfig())
@@ -210,7 +210,7 @@ def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_f
         assert lineage.govern.findings(limit=1000).findings == before  # nothing flickers
 
 
-def test_what_is_found_at_a_node_is_about_that_node(tmp_path: Path) -> None:
+def test_findings_of_a_node_are_about_that_node(tmp_path: Path) -> None:
     """Else looking at one node would resolve what only looking at another one finds."""
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest(EVENTS)

@@ -46,7 +46,7 @@ def test_an_ingest_beside_a_build_does_not_make_the_build_fail(tmp_path):
         commit_tables(folder, base, built)
 
 
-def test_a_batch_knows_the_time_range_of_its_events():
+def test_a_batch_records_the_time_range_of_its_events():
     batch = BronzeBatch(1, "bronze/1", 3, 0, 0, first_at=10, last_at=20)
     assert [batch.may_hold(*span) for span in ((1, 9), (1, 10), (15, 16), (20, 30), (21, 30))] == [
         *(False, True, True, True, False),

@@ -55,7 +55,7 @@ def test_they_are_the_last_ones_in_order_of_time(store: Store) -> None:
     assert [m.run for m in last_measures(store, 2, until)] == ["run 3", "run 4"]
 
 
-def test_what_is_said_of_the_dataset_again_is_as_new_as_its_last_time(store: Store) -> None:
+def test_a_repeated_measurement_counts_at_its_last_time(store: Store) -> None:
     told = [profiled(1, 100), profiled(2, 200), profiled(3, 100), rows_written(4, 7, "run 4")]
     store.append([parsed(event) for event in told])
     counts = [json.loads(measure.body)["rowCount"] for measure in last_measures(store, 2)]

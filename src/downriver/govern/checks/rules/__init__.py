@@ -14,6 +14,7 @@ from downriver.govern.checks.rules.redundant_copies import check_redundant_copie
 from downriver.govern.checks.rules.rule import CheckRule, RuleViolation
 from downriver.govern.checks.rules.schema_contract import check_schema_contract
 from downriver.govern.checks.rules.single_writer import check_single_writer
+from downriver.govern.checks.rules.untagged_columns import check_untagged_columns
 from downriver.govern.checks.rules.unused_columns import check_unused_columns
 from downriver.model.trust.checks import CheckSeverity
 
@@ -30,4 +31,5 @@ RULES: tuple[CheckRule, ...] = (
     CheckRule("owners", check_owners, CheckSeverity.WARNING),
     CheckRule("redundant-copies", check_redundant_copies, CheckSeverity.INFO),
     CheckRule("unused-columns", check_unused_columns, CheckSeverity.INFO),
+    CheckRule("untagged-columns", check_untagged_columns, CheckSeverity.INFO),
 )

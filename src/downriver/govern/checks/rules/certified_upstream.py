@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def check_certified_upstream(facts: LineageFacts) -> Iterator[RuleViolation]:
     """A certified dataset derives from datasets that are not certified."""
     for dataset in facts.certified:
-        # What is beyond a certified dataset is reported there.
+        # Datasets upstream of a certified dataset are reported for that dataset.
         upstream = facts.upstream(dataset, stop=facts.certified) - facts.certified
         if upstream:
             related = sorted(upstream)

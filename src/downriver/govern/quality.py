@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.govern.entity_context import EntityContext
     from downriver.graph import CatalogSnapshot
 
-_UPSTREAM = 400  # entities that are looked at, the nearest first
+_UPSTREAM = 400  # entities that are scored, the nearest first
 _MEASURES = 500
 _RUNS = 10
 _WARNINGS = frozenset({"warn", "warning", "info"})
@@ -35,7 +35,7 @@ _COUNTED_ELSEWHERE = frozenset(
 
 
 class ScoreInputs(NamedTuple):
-    """One view of a store at a moment, and what finds drift in it."""
+    """One view of a store at a moment, and the inspector that finds drift in it."""
 
     view: CatalogSnapshot
     around: EntityContext
@@ -53,8 +53,8 @@ def score_dataset(dataset: Entity, inputs: ScoreInputs) -> QualityScore:
         number = inputs.around.number(node)
         if node.kind != "dataset" or number is None or node.id == upstream.root.id:
             continue
-        found = combine(score_parts(number, inputs))
-        scores.append(DatasetScore(dataset=node.id, score=found, distance=abs(node.depth)))
+        own_score = combine(score_parts(number, inputs))
+        scores.append(DatasetScore(dataset=node.id, score=own_score, distance=abs(node.depth)))
     known = [each for each in scores if each.score is not None]
     worst = min(known, key=lambda each: (each.score, each.distance, each.dataset), default=None)
     spots = list(upstream.blind_spots)

@@ -1,1 +1,0 @@
-"""Integrations with other systems, and the versions of datasets that they report."""
