@@ -47,5 +47,5 @@ _HOMES = {
     "track_lineage": "downriver.sdk.decorators",
 }
 
-# Importing downriver must not slow a job that only might need it.
+# Importing downriver must stay fast for a job that may not use it.
 __getattr__ = lazy_getattr(__name__, _HOMES)

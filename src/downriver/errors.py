@@ -137,12 +137,12 @@ class StoreNotFoundError(StoreError):
 class StoreVersionError(StoreError):
     """The store has migrations that this version does not have."""
 
-    def __init__(self, found: int, known: int) -> None:
+    def __init__(self, store_version: int, known: int) -> None:
         super().__init__(
-            f"the store is at migration {found}, but this version of Downriver only supports "
-            f"migrations up to {known}; upgrade Downriver"
+            f"the store is at migration {store_version}, but this version of Downriver "
+            f"only supports migrations up to {known}; upgrade Downriver"
         )
-        self.found = found
+        self.found = store_version
         self.known = known
 
 
@@ -288,3 +288,9 @@ class LakeBusyError(LakeError):
     def __init__(self, place: str) -> None:
         super().__init__(f"another process changed the lake in {place} at the same time; try again")
         self.place = place
+
+
+def describe_failure(exc: Exception) -> str:
+    """Return the reason of a failed connection or file access, without the number of the error."""
+    cause = getattr(exc, "reason", exc)  # urllib wraps the error of the connection
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

@@ -53,7 +53,7 @@ class ForkGate:
 
     def __enter__(self) -> None:
         depth = self._mine.depth = getattr(self._mine, "depth", 0) + 1
-        if depth > 1:  # nested: this thread is inside already
+        if depth > 1:  # nested: this thread has entered already
             return
         with self._door:
             self._door.wait_for(lambda: not self._closed)

@@ -43,7 +43,7 @@ class WorkerLimits(NamedTuple):
 
     @classmethod
     def from_settings(cls) -> WorkerLimits:
-        """Return the limits that are set."""
+        """Return the limits in the settings."""
         return cls(
             settings.read_number(settings.CODE_SECONDS),
             settings.read_number(settings.CODE_MB),
@@ -52,7 +52,7 @@ class WorkerLimits(NamedTuple):
 
 
 class _Outcome(Enum):
-    """How a call ended in the worker."""
+    """The outcome of a call in the worker."""
 
     ANSWERED = 0
     TOO_LARGE = 1
@@ -85,7 +85,7 @@ class WorkerPool:
     def call(self, function: Callable[[bytes], bytes], payload: bytes) -> bytes:
         """Return what a module's function returns for the payload, or raise within the limits."""
         with self._free:
-            worker = self._take()
+            worker = self._take_worker()
             try:
                 outcome, answer = worker.call(f"{function.__module__}:{function.__name__}", payload)
             except _WorkerEndedError as ended:
@@ -124,7 +124,7 @@ class WorkerPool:
         for worker in workers:
             worker.end()
 
-    def _take(self) -> _Worker:
+    def _take_worker(self) -> _Worker:
         with self._lock:
             while self._idle:
                 worker = self._idle.pop()
@@ -228,7 +228,7 @@ def _read_frame(pipe: IO[bytes]) -> tuple[int, bytes]:
 
 @functools.cache
 def shared_workers() -> WorkerPool:
-    """Return the pool of this process, with the size and limits that are set."""
+    """Return the pool of this process, with the size and limits in the settings."""
     pool = WorkerPool(settings.read_number(settings.WORKERS), WorkerLimits.from_settings())
     atexit.register(pool.close)
     return pool
@@ -239,7 +239,7 @@ def shared_workers() -> WorkerPool:
 
 def serve_calls(limits: WorkerLimits) -> None:
     """Answer calls from standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, and so this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this process
     calls = sys.stdin.buffer
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(

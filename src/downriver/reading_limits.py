@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _TIMER = getattr(signal, "ITIMER_PROF", None)  # processor time; Windows has none
-_UNTIL_KILLED = 1  # seconds after the exception that a C function does not let through
+_UNTIL_KILLED = 1  # seconds after the exception, which a C function may delay
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -32,7 +32,7 @@ class OutOfTimeError(BaseException):
 
 
 class Refusal(NamedTuple):
-    """Why a text is not read: how the process ended that tried to."""
+    """The reason why a text is not read: how the process that read it ended."""
 
     reason: UnreadReason
     detail: str
@@ -61,7 +61,7 @@ class Refusal(NamedTuple):
 
 
 class SupervisedReading:
-    """What a supervised process reads now, in memory that its parent sees, and what it refuses."""
+    """The current text of a supervised process, in memory shared with its parent; refused texts."""
 
     def __init__(self) -> None:
         self._now = mmap.mmap(-1, _DIGEST)
@@ -70,7 +70,7 @@ class SupervisedReading:
         self.is_reading = False
 
     def begin(self, text: str) -> None:
-        """Note which text is read, and limit the process."""
+        """Record the text that is read, and limit the process."""
         self.is_reading = True
         self._now[:] = _digest(text)
         limits = WorkerLimits.from_settings()
@@ -83,11 +83,14 @@ class SupervisedReading:
         self.is_reading = False
 
     def refusal_of(self, text: str) -> Refusal | None:
-        """Return why a text is not read; None if it is."""
+        """Return why a text is refused; None if it may be read."""
         return self._refused.get(_digest(text)) if self._refused else None
 
     def refuse_current(self, by_signal: int) -> bool:
-        """Refuse from now on what the child read when a signal ended it; False if it read none."""
+        """Refuse the text that the child was reading when a signal ended it.
+
+        False if there was none.
+        """
         digest = bytes(self._now)
         if not any(digest) or digest in self._refused:
             return False
@@ -100,14 +103,14 @@ _supervised: SupervisedReading | None = None
 
 
 def supervise_reading() -> SupervisedReading:
-    """Let a parent process see what this process, once it is forked, reads."""
+    """Share the text that a forked process reads with its parent."""
     global _supervised
     _supervised = SupervisedReading()
     return _supervised
 
 
 def refusal_of(text: str) -> Refusal | None:
-    """Return why a text is not read; None if it is."""
+    """Return why a text is refused; None if it may be read."""
     return None if _supervised is None else _supervised.refusal_of(text)
 
 

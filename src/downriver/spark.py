@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from downriver import settings
 from downriver.capture.emit import guarded
-from downriver.capture.spark import TrackedSession, UncapturedSession
+from downriver.capture.spark import TrackedConnectSession, TrackedSession, UncapturedSession
 from downriver.capture.spark.local_session import local_session
 from downriver.capture.trained_models import TrackedModel
 from downriver.errors import DownriverError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "TrackedConnectSession",
     "TrackedModel",
     "TrackedSession",
     "Tracker",
@@ -26,8 +27,9 @@ __all__ = [
     "tracked",
 ]
 
-Tracker: TypeAlias = TrackedSession | UncapturedSession
+Tracker: TypeAlias = TrackedSession | TrackedConnectSession | UncapturedSession
 _TRACKED = "_downriver"
+_CONNECT = "pyspark.sql.connect"
 
 
 def track(
@@ -39,18 +41,20 @@ def track(
     the nearest `.downriver/`. `job` and `namespace` name the application. If a session of the
     application is tracked already, its tracker is returned.
 
-    Never raises: if the session cannot be captured, such as one of Spark Connect, a warning is
-    logged, and the tracker that is returned does nothing.
+    Never raises: if the session cannot be captured, a warning is logged, and the tracker that is
+    returned does nothing.
     """
-    context = getattr(spark, "_sc", None)
+    is_remote = type(spark).__module__.startswith(_CONNECT)
+    context = type(spark) if is_remote else getattr(spark, "_sc", None)
     known = getattr(context, _TRACKED, None)
-    if isinstance(known, TrackedSession) and known.is_open:
+    kind = TrackedConnectSession if is_remote else TrackedSession
+    if isinstance(known, TrackedSession | TrackedConnectSession) and known.is_open:
         return known
     session: Tracker
     uncaptured = session = UncapturedSession(spark, "an error was logged")
     with guarded("tracking a Spark session"):
         try:
-            session = TrackedSession(
+            session = kind(
                 spark,
                 open_emitter(to),
                 job=job or settings.read_text(settings.JOB) or None,

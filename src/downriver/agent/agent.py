@@ -78,7 +78,7 @@ class Planner(Protocol):
 
 
 class _Session(NamedTuple):
-    """The state between start and stop; `opened` is the tracker that the agent opened itself."""
+    """The state between start and stop. `opened` is a tracker that the agent opened itself."""
 
     toolbox: Toolbox
     planner: Planner
@@ -94,8 +94,8 @@ class Agent:
 
     Without an API key for `model`, or with `model="offline"`, it works with fixed rules. A tracker
     passed in `tools` may be written to; one that the agent opens itself is read-only unless
-    `allow_writes` is true. `context` is what the tools work on, in place of a tracker and the
-    current folder. `max_steps` limits the tool calls of one run, `max_tokens` the tokens
+    `allow_writes` is true. `context` replaces the tracker and the current folder that the tools
+    work on. `max_steps` limits the tool calls of one run, `max_tokens` the tokens
     of a model.
     """
 
@@ -137,6 +137,13 @@ class Agent:
     def calls(self) -> list[ToolCall]:
         """All tool calls so far."""
         return self._calls
+
+    @property
+    def candidates(self) -> list[str]:
+        """The ids that ambiguous and unknown names of the last message may mean."""
+        return (
+            [] if self._session is None else list(dict.fromkeys(self._session.toolbox.candidates))
+        )
 
     async def start(self) -> None:
         """Open the tracker. `run` and `stream` do it too."""

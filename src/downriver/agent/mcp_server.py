@@ -34,8 +34,8 @@ def build_server(
 ) -> Server[Any]:
     """Return the MCP server.
 
-    `context_of` returns what the tools work on for a request (None on standard input), and
-    `may_write` whether it may write.
+    `context_of` returns the context of the tools for a request (None on standard input).
+    `may_write` returns whether the request may write.
     """
     try:
         from mcp.server.lowlevel import Server
@@ -48,14 +48,16 @@ def build_server(
     ) -> ListToolsResult:
         del params
         writes = await may_write(request_context.request)
-        return ListToolsResult(tools=[_listed(tool) for tool in TOOLS if writes or _reads(tool)])
+        return ListToolsResult(
+            tools=[_describe_tool(tool) for tool in TOOLS if writes or _reads(tool)]
+        )
 
     async def call_tool(
         request_context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         writes = await may_write(request_context.request)
         context = context_of(request_context.request)
-        return await _called(context, params.name, params.arguments or {}, writes)
+        return await _call_tool(context, params.name, params.arguments or {}, writes)
 
     return Server(
         "downriver",
@@ -86,7 +88,7 @@ def _reads(tool: Tool) -> bool:
     return not tool.writes or "dry_run" in tool.arguments.__struct_fields__
 
 
-def _listed(tool: Tool) -> ListedTool:
+def _describe_tool(tool: Tool) -> ListedTool:
     from mcp_types import Tool as ListedTool
     from mcp_types import ToolAnnotations
 
@@ -105,7 +107,7 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-async def _called(
+async def _call_tool(
     context: ToolContext, name: str, arguments: dict[str, Any], writes: bool
 ) -> CallToolResult:
     """Call a tool; errors are returned as results, for the model to read."""

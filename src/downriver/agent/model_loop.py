@@ -158,10 +158,10 @@ class ModelPlanner:
         """Return the answer to a message."""
         kind = read_intent(text).kind
         if kind == "gate" or (self._gate and kind == "impact"):
-            return await self._explained(text, toolbox)
+            return await self._explain_decision(text, toolbox)
         before = len(toolbox.calls)
         reply = await self._ask(text, toolbox)
-        return await self._checked(reply, text, toolbox, before)
+        return await self._check_reply(reply, text, toolbox, before)
 
     async def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
         """Yield the answer in parts. An answer about a change is checked before it is shown."""
@@ -176,9 +176,9 @@ class ModelPlanner:
             else:
                 buffered.append(part)
         if buffered:
-            yield await self._checked("".join(buffered), text, toolbox, before)
+            yield await self._check_reply("".join(buffered), text, toolbox, before)
 
-    async def _explained(self, text: str, toolbox: Toolbox) -> str:
+    async def _explain_decision(self, text: str, toolbox: Toolbox) -> str:
         """Let the policy decide, then let the model explain the decision."""
         verdict = await self._offline.answer(text, toolbox)
         decision = last_decision(toolbox.calls)
@@ -190,7 +190,7 @@ class ModelPlanner:
             return f"{verdict}\n\n(No explanation from the model: {error.message})"
         return f"{verdict}\n\n{reply if agrees(reply, decision) else CONTRADICTION}"
 
-    async def _checked(self, reply: str, text: str, toolbox: Toolbox, before: int) -> str:
+    async def _check_reply(self, reply: str, text: str, toolbox: Toolbox, before: int) -> str:
         """Return the reply of a model, or the verdict if the reply contradicts or replaces it."""
         decision = last_decision(toolbox.calls[before:])
         if decision is None and read_intent(text).kind == "impact" and states_decision(reply):

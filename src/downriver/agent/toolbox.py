@@ -9,7 +9,12 @@ from typing import Any
 import msgspec
 
 from downriver.agent.tools import TOOLS, Tool, ToolContext
-from downriver.errors import DownriverError, InvalidRequestError
+from downriver.errors import (
+    AmbiguousNameError,
+    DownriverError,
+    EntityNotFoundError,
+    InvalidRequestError,
+)
 
 _log = logging.getLogger("downriver.agent")
 
@@ -26,7 +31,10 @@ class ToolCall(msgspec.Struct, kw_only=True):
 
 
 class Toolbox:
-    """The tools of one agent. `calls` are all calls so far, `left` the calls left in this run."""
+    """The tools of one agent. `calls` are all calls so far, `left` the calls left in this run.
+
+    `candidates` are the ids that ambiguous and unknown names of this run may mean.
+    """
 
     def __init__(
         self, context: ToolContext, *, allow_writes: bool, max_steps: int, calls: list[ToolCall]
@@ -34,6 +42,7 @@ class Toolbox:
         self.context = context
         self.allow_writes = allow_writes
         self.calls = calls
+        self.candidates: list[str] = []
         self._tools = {tool.name: tool for tool in TOOLS}
         self._max_steps = max_steps
         self.left = max_steps
@@ -41,7 +50,15 @@ class Toolbox:
     def start_run(self) -> int:
         """Reset the limit for a new run; return the number of calls before it."""
         self.left = self._max_steps
+        self.candidates.clear()
         return len(self.calls)
+
+    def note_candidates(self, error: DownriverError) -> None:
+        """Keep the ids that the error of a name lists."""
+        if isinstance(error, AmbiguousNameError):
+            self.candidates += error.candidates
+        elif isinstance(error, EntityNotFoundError):
+            self.candidates += error.near
 
     def tools(self) -> list[Tool]:
         """Return the permitted tools; without write permission, those that read or can dry-run."""
@@ -57,6 +74,7 @@ class Toolbox:
             call.ok = True
         except DownriverError as error:
             call.error = error.message
+            self.note_candidates(error)
             raise
         finally:
             call.milliseconds = round((time.perf_counter() - started) * 1000, 1)

@@ -10,9 +10,9 @@ def _run_shadowed_sitecustomize() -> None:
     """Run the sitecustomize that this one shadows, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     others = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
-    found = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
-    if found is not None and found.loader is not None:
-        found.loader.exec_module(importlib.util.module_from_spec(found))
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 _run_shadowed_sitecustomize()

@@ -1,8 +1,8 @@
-"""Commands that read code run in a child process, which a file can end without ending the command.
+"""Commands that read code run in a child process.
 
-A template of one line can keep a C function busy for hours. The system ends a process that exceeds
-its limits (`reading_limits.py`). This process starts the command again then, and the
-file that ended the first one is reported as not read.
+A template of one line can keep a C function busy for hours, so the operating system ends a process
+that exceeds its limits (`reading_limits.py`). The parent then starts the command again in a new
+child, and the file that ended the first child is reported as not read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _wait(child: int) -> int:
 
 
 def _exit_unless_ended_by_code(code: int, reading: SupervisedReading) -> None:
-    """Return if the code that the child read ended it, and the command can start again."""
+    """Return if a file ended the child and the command can start again; else exit."""
     if code >= 0:
         sys.exit(code)
     by_limit = {getattr(signal, name) for name in _BY_LIMIT}

@@ -46,7 +46,7 @@ def agent(
             "--prompt",
             "-p",
             metavar="TEXT",
-            help="Answer this message and exit. - reads standard input. Default: a conversation.",
+            help="Answer this message and exit. `-` reads standard input. Default: a conversation.",
         ),
     ] = None,
     model: Annotated[

@@ -58,7 +58,7 @@ def sql(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="SQL files, or directories that contain them. - reads standard input.",
+            help="SQL files, or directories that contain them. `-` reads standard input.",
         ),
     ],
     dialect: DialectOption = None,
@@ -81,7 +81,12 @@ def sql(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read table and column lineage from SQL files, show it and store it."""
+    """Read table and column lineage from SQL files, show it and store it.
+
+    Examples:
+      downriver capture sql models --dialect snowflake
+      downriver capture sql query.sql --dry-run
+    """
     scripts = list(_scripts(files))
     if job is not None and len(scripts) > 1:
         raise InvalidRequestError("--job", f"names one job, but there are {len(scripts)} files")
@@ -128,13 +133,13 @@ def _scripts(names: list[str]) -> Iterator[_Script]:
 
 def _scripts_in(folder: Path) -> Iterator[_Script]:
     """Yield the scripts of a directory. Their jobs are named by their relative paths."""
-    found = False
+    has_scripts = False
     for path in sorted(folder.rglob("*.sql")):
         place = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(".") for part in place.parts):
             yield _read_script(path, place.with_suffix("").as_posix())
-            found = True
-    if not found:
+            has_scripts = True
+    if not has_scripts:
         raise InvalidRequestError("FILE", f"{folder}: no .sql files in this directory")
 
 
@@ -164,26 +169,26 @@ def _read_schema(path: Path) -> dict[str, list[str]]:
 
 
 def _show_script(name: str, capture: SqlCapture) -> None:
-    found = capture.lineage
-    guessed = " (guessed)" if found.dialect_guessed else ""
-    dialect = f"{found.dialect or 'generic'}{guessed}"
-    statements = counted(len(found.statements), "statement")
+    lineage = capture.lineage
+    guessed = " (guessed)" if lineage.dialect_guessed else ""
+    dialect = f"{lineage.dialect or 'generic'}{guessed}"
+    statements = counted(len(lineage.statements), "statement")
     out.print(f"[bold]{escape(name)}[/] [dim]{statements} · {dialect}[/]")
-    if found.column_edges or found.dataset_edges:
-        out.print("\n".join(_edge_lines(found)))
-    for spot in found.blind_spots:
+    if lineage.column_edges or lineage.dataset_edges:
+        out.print("\n".join(_edge_lines(lineage)))
+    for spot in lineage.blind_spots:
         place = f"line {spot.line}" + (f", column {spot.column}" if spot.column else "")
         err.print(f"  [yellow]?[/] {place}: {escape(spot.kind)}: {escape(spot.message)}")
-    written = ", ".join(found.outputs) or "nothing"
+    written = ", ".join(lineage.outputs) or "nothing"
     done = "registered as" if capture.registered else "not registered:"
     out.print(f"  writes {escape(written)} · {done} {escape(capture.job)}")
 
 
-def _edge_lines(found: SqlLineage) -> Iterator[str]:
+def _edge_lines(lineage: SqlLineage) -> Iterator[str]:
     """Yield the edges in aligned columns. Names are never cut."""
     rows = [
         (_target(edge), str(edge.source), _how(edge))
-        for edge in [*found.column_edges, *found.dataset_edges]
+        for edge in [*lineage.column_edges, *lineage.dataset_edges]
     ]
     widths = [max(len(row[at]) for row in rows) for at in (0, 1)]
     for target, source, how in sorted(rows):
@@ -238,10 +243,14 @@ def dbt(
 ) -> None:
     """Read models, sources, tests, exposures and metrics from dbt's target directory.
 
-    dbt does not have to be installed."""
+    dbt does not have to be installed.
+
+    Examples:
+      downriver capture dbt target --namespace snowflake://ORGANISATION-ACCOUNT
+    """
     with Lineage.open(store) as lineage, progress_bar("models") as bar:
         task = bar.add_task("Reading", total=None)
-        found = lineage.capture.dbt(
+        capture = lineage.capture.dbt(
             target,
             namespace=namespace,
             job_namespace=job_namespace,
@@ -250,9 +259,9 @@ def dbt(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if json:
-        print_json(_as_json(found, registered=not dry_run))
+        print_json(_as_json(capture, registered=not dry_run))
     else:
-        _show_project(found, registered=not dry_run)
+        _show_project(capture, registered=not dry_run)
 
 
 def _project_of(target: Path) -> Path:
@@ -260,32 +269,32 @@ def _project_of(target: Path) -> Path:
     return folder.resolve().parent
 
 
-def _as_json(found: DbtCapture, *, registered: bool) -> dict[str, Any]:
-    summary: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(found, events=[]))
-    summary["events"] = len(found.events)
+def _as_json(capture: DbtCapture, *, registered: bool) -> dict[str, Any]:
+    summary: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(capture, events=[]))
+    summary["events"] = len(capture.events)
     return {**summary, "registered": registered}
 
 
-def _show_project(found: DbtCapture, *, registered: bool) -> None:
-    version = f"dbt {found.dbt_version}" if found.dbt_version else "dbt"
+def _show_project(capture: DbtCapture, *, registered: bool) -> None:
+    version = f"dbt {capture.dbt_version}" if capture.dbt_version else "dbt"
     out.print(
-        f"[bold]{escape(found.project)}[/] [dim]{escape(version)} · manifest "
-        f"v{found.manifest_version} · {escape(found.adapter or 'adapter unknown')}[/]"
+        f"[bold]{escape(capture.project)}[/] [dim]{escape(version)} · manifest "
+        f"v{capture.manifest_version} · {escape(capture.adapter or 'adapter unknown')}[/]"
     )
     resources = ", ".join(
-        f"{number} {_counted(kind, number)}" for kind, number in found.counts.items()
+        f"{number} {_render_kind(kind, number)}" for kind, number in capture.counts.items()
     )
     out.print(f"  {resources or 'nothing'}")
-    _show_spots([(f"{spot.path}:{spot.line}", spot) for spot in found.blind_spots])
+    _show_spots([(f"{spot.path}:{spot.line}", spot) for spot in capture.blind_spots])
     done = "registered" if registered else "not registered"
     out.print(
-        f"  {counted(found.column_edges, 'column edge')} · "
-        f"{counted(len(found.blind_spots), 'blind spot')} · "
-        f"{counted(len(found.events), 'event')} {done} · tables in {escape(found.namespace)}"
+        f"  {counted(capture.column_edges, 'column edge')} · "
+        f"{counted(len(capture.blind_spots), 'blind spot')} · "
+        f"{counted(len(capture.events), 'event')} {done} · tables in {escape(capture.namespace)}"
     )
 
 
-def _counted(kind: str, number: int) -> str:
+def _render_kind(kind: str, number: int) -> str:
     words = kind.replace("_", " ")
     if number != 1:
         return words
@@ -304,10 +313,14 @@ def scan(
 
     Code that cannot be read is reported by file and line, and the rest is stored. The exit code is
     then 1.
+
+    Examples:
+      downriver capture scan .
+      downriver capture scan dags --dry-run
     """
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
         task = bar.add_task("Reading", total=None)
-        found = lineage.capture.scan(
+        result = lineage.capture.scan(
             path,
             dialect=dialect,
             namespace=namespace,
@@ -315,27 +328,27 @@ def scan(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if json:
-        print_json({**msgspec.to_builtins(found), "registered": not dry_run})
+        print_json({**msgspec.to_builtins(result), "registered": not dry_run})
     else:
-        _show_scan(found, registered=not dry_run)
-    if found.unread:
+        _show_scan(result, registered=not dry_run)
+    if result.unread:
         raise typer.Exit(1)
 
 
-def _show_scan(found: ScanResult, *, registered: bool) -> None:
-    for job in found.jobs:
+def _show_scan(result: ScanResult, *, registered: bool) -> None:
+    for job in result.jobs:
         place = f"{job.path}:{job.line}"
         out.print(f"[bold]{escape(job.id.name)}[/] [dim]{job.kind.lower()} · {escape(place)}[/]")
         if job.inputs:
             out.print(f"  reads  {escape(', '.join(d.name for d in job.inputs))}")
         if job.outputs:
             out.print(f"  writes {escape(', '.join(d.name for d in job.outputs))}")
-    spots = [(f"{job.path}:{spot.line}", spot) for job in found.jobs for spot in job.spots]
+    spots = [(f"{job.path}:{spot.line}", spot) for job in result.jobs for spot in job.spots]
     _show_spots(spots)
-    for unread in found.unread[:_SHOWN]:
+    for unread in result.unread[:_SHOWN]:
         reason = f"{unread.reason.value.replace('_', ' ')}: {unread.detail}"
         err.print(f"[red]{escape(unread.location)}[/]: {escape(reason)}")
-    out.print(_summary(found, len(spots), registered=registered))
+    out.print(_summary(result, len(spots), registered=registered))
 
 
 def _show_spots(spots: Sequence[tuple[str, CodeBlindSpot | DbtBlindSpot]]) -> None:
@@ -346,14 +359,14 @@ def _show_spots(spots: Sequence[tuple[str, CodeBlindSpot | DbtBlindSpot]]) -> No
         err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
 
 
-def _summary(found: ScanResult, spots: int, *, registered: bool) -> str:
-    kinds = Counter(job.integration.lower() for job in found.jobs)
+def _summary(result: ScanResult, spots: int, *, registered: bool) -> str:
+    kinds = Counter(job.integration.lower() for job in result.jobs)
     by_kind = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-    edges = len({edge for job in found.jobs for edge in job.edges})
-    references = sum(len(job.references) for job in found.jobs)
+    edges = len({edge for job in result.jobs for edge in job.edges})
+    references = sum(len(job.references) for job in result.jobs)
     words = [
-        counted(found.files, "file"),
-        f"{counted(len(found.jobs), 'job')} ({by_kind})" if found.jobs else "no jobs",
+        counted(result.files, "file"),
+        f"{counted(len(result.jobs), 'job')} ({by_kind})" if result.jobs else "no jobs",
         counted(edges, "column edge"),
         counted(references, "reference"),
         counted(spots, "blind spot"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +68,7 @@ def ingest(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Files of events, or directories that contain them. - reads standard input.",
+            help="Files of events, or directories that contain them. `-` reads standard input.",
         ),
     ],
     store: StoreOption = None,
@@ -78,6 +80,9 @@ def ingest(
 
     Lines that cannot be read are reported by file and line, and the other events are stored. The
     exit code is then 1.
+
+    Examples:
+      downriver ingest events.jsonl
     """
     paths = list_event_files(name for name in files if name != "-")
     summary = IngestSummary(files=len(paths) + ("-" in files))
@@ -158,7 +163,7 @@ ToOption = Annotated[
 
 
 def status(json: JsonOption = False) -> None:
-    """Show how many events are spooled, and in which folder."""
+    """Show how many events wait in the spool to be sent, and in which folder."""
     spool = open_spool()
     state = spool.state()
     if json:
@@ -167,17 +172,41 @@ def status(json: JsonOption = False) -> None:
     out.print(f"{counted(state.events, 'event')} spooled in {spool.folder}, {state.size:,} bytes")
     if state.dropped:
         out.print(f"{state.dropped:,} events were dropped, because the spool was full")
+    if state.rejected:
+        out.print(f"{counted(state.rejected, 'event')} rejected by the server and kept:")
+        for text, count in Counter(kept.reason for kept in spool.rejected()).most_common(
+            _PROBLEMS_SHOWN
+        ):
+            out.print(f"  [red]{count:,}[/] × {escape(text)}")
 
 
-def flush(to: ToOption = None, json: JsonOption = False) -> None:
-    """Send the spooled events. Those that cannot be sent stay in the spool."""
+def flush(
+    to: ToOption = None,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Also send the events that the server rejected.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Send the spooled events. Those that cannot be sent stay in the spool.
+
+    Events that the server rejects are kept apart; the exit code is then 1. They are sent again only
+    with --rejected.
+    """
     spool = open_spool()
-    sent = spool.drain(open_sender(to))
-    left = spool.state().events
+    if rejected:
+        spool.retry_rejected()
+    rejected_before = spool.state().rejected
+    with closing(open_sender(to)) as send:
+        delivered = spool.drain(send)
+    after = spool.state()
+    refused = after.rejected - rejected_before
     if json:
-        print_json({"sent": sent, "waiting": left})
+        print_json({"sent": delivered - refused, "waiting": after.events, "rejected": refused})
     else:
-        out.print(f"{counted(sent, 'event')} sent, {left:,} still spooled")
+        text = f"{counted(delivered - refused, 'event')} sent, {after.events:,} still spooled"
+        out.print(f"{text}, [red]{refused:,} rejected[/]" if refused else text)
+    if refused:
+        raise typer.Exit(1)
 
 
 def run(

@@ -114,7 +114,12 @@ def gate(
     repo: RepoOption = None,
     policy: PolicyOption = None,
     output: Annotated[
-        VerdictFormat, typer.Option("--format", help="Print the verdict in this format.")
+        VerdictFormat,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Print the verdict as text, markdown, json, sarif or github.",
+        ),
     ] = VerdictFormat.TEXT,
     summary: Annotated[
         Path | None,
@@ -163,13 +168,18 @@ def gate(
     verify_scratch: Annotated[
         str,
         typer.Option(
-            "--verify-scratch", metavar="SCHEMA", help="The scratch schema. It must not exist."
+            "--verify-scratch",
+            metavar="SCHEMA",
+            help="The name of the scratch schema, which must not exist.",
         ),
     ] = "downriver_verify",
     verify_timeout: Annotated[
         float,
         typer.Option(
-            "--verify-timeout", metavar="SECONDS", min=0.001, help="The limit of each statement."
+            "--verify-timeout",
+            metavar="SECONDS",
+            min=0.001,
+            help="Stop a statement after this time.",
         ),
     ] = 60.0,
     verify_rows: Annotated[
@@ -189,6 +199,10 @@ def gate(
 
     Give the change as one of --changes, --ddl and --base. Exit codes: 0 APPROVED, 1 BLOCKED,
     3 CAUTION, 2 if no decision is possible.
+
+    Examples:
+      downriver gate --base origin/main
+      downriver gate --ddl migration.sql --dialect postgres
     """
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
@@ -218,17 +232,17 @@ def gate(
         with _open(store, base if acknowledge is None else None) as lineage:
             asked = read_changes_file(changes) if changes is not None else []
             if ddl is not None:
-                found = _of_migration(lineage, ddl, dialect, select)
+                impact = _of_migration(lineage, ddl, dialect, select)
                 asked = [located.change for located in read_ddl(_read(ddl).text, dialect).changes]
             else:
-                found = (
+                impact = (
                     lineage.impact(asked, select)
                     if asked
                     else lineage.impact.of_commits(
                         repo or Path.cwd(), base or "", head, options, select
                     )
                 )
-            verdict = lineage.impact.gate(found, rules, by=find_author(repo or Path.cwd()))
+            verdict = lineage.impact.gate(impact, rules, by=find_author(repo or Path.cwd()))
             shown = output is VerdictFormat.MARKDOWN or summary is not None
             patch = (
                 lineage.impact.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""
@@ -349,8 +363,13 @@ def fix(
 ) -> None:
     """Write a patch for the consumers that a change breaks.
 
-    The places that a person must change are listed on standard error. If the patch is empty, the
-    exit code is 1, and standard error has the reason.
+    The patch goes to standard output, for `git apply`. Standard error lists the places that a
+    person must change. If the patch is empty, standard error has the reason, and the exit code
+    is 1.
+
+    Examples:
+      downriver fix orders.total --rename-to amount > rename.patch
+      downriver fix orders --retype id:bigint --plan
     """
     options = ChangeOptions(
         columns=tuple(columns or ()),
@@ -362,36 +381,36 @@ def fix(
     )
     with Lineage.open(store, create=False) as lineage:
         changes = parse_change_options(lineage, entity, options)
-        found = lineage.impact.fix(changes, SourceFolder(root))
+        patch = lineage.impact.fix(changes, SourceFolder(root))
     if json:
-        print_json(found)
+        print_json(patch)
         return
-    write_exactly(found.diff)
-    names = DisplayNames(_entity_ids(found), full=full_names)
-    _show_steps(found, names)
-    for step in found.plan if plan else ():
+    write_exactly(patch.diff)
+    names = DisplayNames(_entity_ids(patch), full=full_names)
+    _show_steps(patch, names)
+    for step in patch.plan if plan else ():
         err.print(f"  [bold]·[/] {escape(step)}")
-    if not found.patches:
-        err.print(f"[red]no patch[/]: {_why_empty(found, names)}")
+    if not patch.patches:
+        err.print(f"[red]no patch[/]: {_why_empty(patch, names)}")
         raise typer.Exit(_EXIT_EMPTY)
 
 
-def _entity_ids(found: Fix) -> Iterator[str]:
-    yield from found.remaining
-    for step in found.to_decide:
+def _entity_ids(patch: Fix) -> Iterator[str]:
+    yield from patch.remaining
+    for step in patch.to_decide:
         yield from (part.id for part in step.reason_parts if isinstance(part, EntityMention))
         if is_full_id(step.consumer):
             yield step.consumer
 
 
-def _why_empty(found: Fix, names: DisplayNames) -> str:
+def _why_empty(patch: Fix, names: DisplayNames) -> str:
     """Return why a patch is empty."""
-    if found.absent:
-        return f"not found below --root: {escape(', '.join(found.absent[:_PLACES_SHOWN]))}"
-    if found.to_decide:
+    if patch.absent:
+        return f"not found below --root: {escape(', '.join(patch.absent[:_PLACES_SHOWN]))}"
+    if patch.to_decide:
         return "the places above need a decision"
-    if found.remaining:
-        consumers = ", ".join(names[consumer] for consumer in found.remaining[:_PLACES_SHOWN])
+    if patch.remaining:
+        consumers = ", ".join(names[consumer] for consumer in patch.remaining[:_PLACES_SHOWN])
         return f"the code of {consumers} is not known"
     return "no consumer is affected"
 

@@ -124,7 +124,8 @@ def graph(
         typer.Option(
             "--select",
             metavar="SELECTOR",
-            help="Show what a selector matches, such as '+orders+2 tag:pii', instead of ENTITY.",
+            help="Instead of ENTITY: show the datasets and jobs that match a selector, such as "
+            "'+orders+2 tag:pii'.",
         ),
     ] = None,
     diff: Annotated[
@@ -211,16 +212,16 @@ def select(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the datasets and jobs that a selector selects, one id in each line."""
+    """List the datasets and jobs that a selector matches, one id in each line."""
     whole = selector if exclude is None else f"{selector} exclude {exclude}"
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.select(whole, as_of=as_of)
+        selection = lineage.select(whole, as_of=as_of)
     if json:
-        print_json(found)
+        print_json(selection)
         return
-    for name in found.ids:
+    for name in selection.ids:
         out.print(escape(name))
-    for criterion in found.unknown:
+    for criterion in selection.unknown:
         err.print(f"{escape(criterion)} selects nothing")
 
 
@@ -284,16 +285,16 @@ def same(
     out.print(f"{names[statement.one]} and {names[statement.other]} {result}")
 
 
-def _show_statements(found: SameStatements, *, full: bool) -> None:
-    ids = [name for s in found.statements for name in (s.one, s.other)]
+def _show_statements(statements: SameStatements, *, full: bool) -> None:
+    ids = [name for s in statements.statements for name in (s.one, s.other)]
     names = DisplayNames(ids, full=full)
     names.print_heading()
-    for statement in found.statements:
+    for statement in statements.statements:
         relation = "is the same as" if statement.same else "is different from"
         out.print(
             f"{names[statement.one]} {relation} {names[statement.other]}  [dim]{statement.at}[/]"
         )
-    out.print(counted(len(found.statements), "statement"))
+    out.print(counted(len(statements.statements), "statement"))
 
 
 def cuts(
@@ -305,20 +306,22 @@ def cuts(
     same`. If they are different datasets, run `downriver same --undo`.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.identity.possible_cuts()
+        possible = lineage.identity.possible_cuts()
     if json:
-        print_json(found)
+        print_json(possible)
     else:
-        _show_cuts(found, full=full_names)
+        _show_cuts(possible, full=full_names)
 
 
-def _show_cuts(found: PossibleCuts, *, full: bool) -> None:
+def _show_cuts(possible: PossibleCuts, *, full: bool) -> None:
     names = DisplayNames(
-        [name for cut in found.cuts for name in (cut.read, cut.written)], full=full
+        [name for cut in possible.cuts for name in (cut.read, cut.written)], full=full
     )
     names.print_heading()
-    for cut in found.cuts:
+    for cut in possible.cuts:
         out.print(f"{names[cut.read]} is read, {names[cut.written]} is written")
         out.print(f"  [dim]they differ in {cut.difference}[/]")
         out.print(f"  {escape(cut.command)}")
-    out.print(counted(len(found.cuts), "possible cut"))
+    out.print(counted(len(possible.cuts), "possible cut"))
+    for spot in possible.blind_spots:
+        out.print(f"[yellow]not complete[/]: {escape(spot.entity)}: {escape(spot.message)}")

@@ -118,7 +118,8 @@ ConsumersOption = Annotated[
     typer.Option(
         "--select",
         metavar="SELECTOR",
-        help="Consider only the consumers that this selector selects. The others are only counted.",
+        help="Consider only consumers that match a selector, such as 'tag:finance'. The others are "
+        "only counted.",
     ),
 ]
 LogicOption = Annotated[
@@ -271,7 +272,13 @@ def impact(
 ) -> None:
     """Show which consumers break or change when a dataset changes.
 
-    Options that describe changes may be combined."""
+    Options that describe changes may be combined.
+
+    Examples:
+      downriver impact orders.total --rename-to amount
+      downriver impact orders --rename total:amount --drop country
+      downriver impact "ALTER TABLE orders DROP COLUMN country"
+    """
     options = ChangeOptions(
         columns=tuple(columns or ()),
         rename_to=rename_to,
@@ -288,15 +295,15 @@ def impact(
     )
     with Lineage.open(store, create=False) as lineage:
         if is_ddl(entity):
-            found = _impact_of_ddl(lineage, entity, dialect, options, select)
+            result = _impact_of_ddl(lineage, entity, dialect, options, select)
         else:
-            found = lineage.impact(parse_change_options(lineage, entity, options), select)
+            result = lineage.impact(parse_change_options(lineage, entity, options), select)
     if json:
-        print_json(found)
+        print_json(result)
     else:
-        names = DisplayNames(list_entity_ids(found), full=full_names)
+        names = DisplayNames(list_entity_ids(result), full=full_names)
         names.print_heading()
-        show_impact(name_impact(found, names.short))
+        show_impact(name_impact(result, names.short))
 
 
 def _impact_of_ddl(
@@ -313,24 +320,24 @@ def _impact_of_ddl(
     return impact
 
 
-def show_impact(found: Impact) -> None:
+def show_impact(result: Impact) -> None:
     """Print the effects, the most severe first, then the completeness of the answer."""
-    out.print(f"[bold]{escape('; '.join(found.changes))}[/]")
-    for effect in listed_effects(found):
-        _show_effect(effect, describe_not_rebuilt(found, effect))
-    not_rebuilt = f"{len(found.not_rebuilt)} not rebuilt, " if found.not_rebuilt else ""
-    state = "[green]complete[/]" if found.complete else "[yellow]incomplete[/]"
+    out.print(f"[bold]{escape('; '.join(result.changes))}[/]")
+    for effect in listed_effects(result):
+        _show_effect(effect, describe_not_rebuilt(result, effect))
+    not_rebuilt = f"{len(result.not_rebuilt)} not rebuilt, " if result.not_rebuilt else ""
+    state = "[green]complete[/]" if result.complete else "[yellow]incomplete[/]"
     out.print(
-        f"{state} · {len(found.breaking)} breaking, {counted(len(found.warnings), 'warning')}, "
-        f"{not_rebuilt}{found.untouched} not affected"
+        f"{state} · {len(result.breaking)} breaking, {counted(len(result.warnings), 'warning')}, "
+        f"{not_rebuilt}{result.untouched} not affected"
     )
-    if found.left_out is not None:
-        out.print(escape(describe_left_out(found.left_out)))
-    for unread in found.unread:
+    if result.left_out is not None:
+        out.print(escape(describe_left_out(result.left_out)))
+    for unread in result.unread:
         out.print(f"  [red]![/] {escape(describe_unread(unread))}")
-    for spot in found.blind_spots[:_SPOTS_SHOWN]:
+    for spot in result.blind_spots[:_SPOTS_SHOWN]:
         out.print(f"  [yellow]?[/] {escape(spot.entity)}: {escape(spot.message)}")
-    more = len(found.blind_spots) - _SPOTS_SHOWN
+    more = len(result.blind_spots) - _SPOTS_SHOWN
     if more > 0:
         out.print(f"  [yellow]?[/] and {more} more; --json shows them")
 

@@ -71,7 +71,7 @@ def propose(
 
 
 class PastVerdict(msgspec.Struct, kw_only=True):
-    """What a policy decides about a commit. Without a decision, `reason` is the error."""
+    """The decision of a policy about a commit. Without a decision, `reason` is the error."""
 
     commit: str
     date: str
@@ -104,16 +104,16 @@ def replay(
     folder = repo or Path.cwd()
     rules = read_policy(policy, repo)
     commits = list_commits(folder, last, path or ())
-    found = []
+    past_verdicts = []
     with progress_bar("commits") as bar:
         task = bar.add_task("Policy", total=len(commits))
         for commit in commits:
-            found.append(_decide(folder, commit, rules))
+            past_verdicts.append(_decide(folder, commit, rules))
             bar.advance(task)
     if json:
-        print_json(found)
+        print_json(past_verdicts)
     else:
-        _print_table(found)
+        _print_table(past_verdicts)
 
 
 def _decide(folder: Path, commit: Commit, rules: Policy) -> PastVerdict:
@@ -137,18 +137,18 @@ def _with_verdict(past: PastVerdict, verdict: Verdict) -> PastVerdict:
     )
 
 
-def _print_table(found: list[PastVerdict]) -> None:
-    for past in found:
+def _print_table(past_verdicts: list[PastVerdict]) -> None:
+    for past in past_verdicts:
         color = _COLORS.get(past.decision, "magenta")
         reason = past.reason if len(past.reason) <= _REASON else f"{past.reason[:_REASON]}…"
         out.print(
             f"{past.commit[:9]} {past.date} [{color}]{past.decision:<8}[/] {escape(past.subject)}"
         )
         out.print(f"          {past.decided_by}: {escape(reason)}")
-    counts = Counter(past.decision for past in found)
+    counts = Counter(past.decision for past in past_verdicts)
     listed = ", ".join(f"{counts[d.value]} {d.value}" for d in Decision)
     none = f", {counts['none']} without a decision" if counts["none"] else ""
-    rules = Counter(past.decided_by for past in found if past.decided_by)
-    out.print(f"{len(found)} commits: {listed}{none}")
+    rules = Counter(past.decided_by for past in past_verdicts if past.decided_by)
+    out.print(f"{len(past_verdicts)} commits: {listed}{none}")
     for rule, number in rules.most_common():
         out.print(f"  {number:>3} decided by {rule}")

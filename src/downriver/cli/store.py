@@ -112,7 +112,7 @@ def verify(
         str | None,
         typer.Option(
             "--expect",
-            metavar="SEQ:CHAIN",
+            metavar="HEAD",
             help="Compare with a head that this command printed earlier. This also detects a log "
             "that was cut short or replaced.",
         ),
@@ -121,7 +121,7 @@ def verify(
         str | None,
         typer.Option(
             "--against",
-            metavar="CHECKPOINTS",
+            metavar="FILE",
             help="Compare with signed checkpoints: a file, or git:PATH for the last commit.",
         ),
     ] = None,
@@ -129,7 +129,7 @@ def verify(
         str | None,
         typer.Option(
             "--key",
-            metavar="PUBLIC",
+            metavar="KEY",
             help="The public key that signed the checkpoints. Default: the key of this store.",
         ),
     ] = None,
@@ -171,11 +171,17 @@ def _advance(bar: Progress, task: TaskID, done: int) -> None:
 def _parse_head(text: str) -> tuple[int, bytes]:
     seq, _, chain = text.partition(":")
     if not (seq.isascii() and seq.isdigit() and len(seq) < 19 and int(seq)) or not chain:
-        raise InvalidRequestError("--expect", f"{text!r} is not SEQ:CHAIN")
+        raise InvalidRequestError(
+            "--expect",
+            f"{text!r} is not a head such as 36:1f3a…, as `downriver audit verify` prints it",
+        )
     try:
         return int(seq), bytes.fromhex(chain)
     except ValueError as exc:
-        raise InvalidRequestError("--expect", f"{text!r} is not SEQ:CHAIN") from exc
+        raise InvalidRequestError(
+            "--expect",
+            f"{text!r} is not a head such as 36:1f3a…, as `downriver audit verify` prints it",
+        ) from exc
 
 
 def event(
@@ -228,19 +234,24 @@ def audit_log(
     from downriver.store import AuditFilter
 
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.admin.audit_log(AuditFilter(actor=actor, action=action, limit=limit))
+        entries = lineage.admin.audit_log(AuditFilter(actor=actor, action=action, limit=limit))
     if json:
-        print_json(found)
+        print_json(entries)
         return
     from rich.table import Table
 
     table = Table("last", "actor", "action", "target", "count", "entries", "detail", box=None)
-    for entry in found:
+    for entry in entries:
         seqs = "" if entry.first_seq is None else f"{entry.first_seq}-{entry.last_seq}"
         texts = (entry.actor or "unknown", entry.action, entry.target)
-        row = (render_time(entry.last_at), *map(escape, texts), str(entry.count), seqs)
+        row = (_render_second(entry.last_at), *map(escape, texts), str(entry.count), seqs)
         table.add_row(*row, escape(entry.detail))
     out.print(table)
+
+
+def _render_second(micros: int) -> str:
+    """Return a moment without fractions of a second, as tables show it."""
+    return render_time(micros - micros % 1_000_000)
 
 
 class LogFormat(str, Enum):
@@ -292,6 +303,10 @@ def serve(
 
     Without API keys the server accepts only requests from this machine, and requests to the host
     names in DOWNRIVER_ALLOWED_HOSTS.
+
+    Examples:
+      downriver serve --open
+      downriver serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     from downriver.http import TlsFiles, check_bind
     from downriver.http import serve as run
@@ -396,7 +411,7 @@ def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
     table = Table(*columns, box=None, pad_edge=False)
     for key in keys:
         times = (
-            "" if moment is None else render_time(moment)
+            "" if moment is None else _render_second(moment)
             for moment in (key.created_at, key.expires_at, key.revoked_at)
         )
         namespaces = escape(", ".join(key.namespaces)) or "all"

@@ -43,7 +43,12 @@ DepthOption = Annotated[
     ),
 ]
 AsOfOption = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="Use the graph as of this time.")
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Use the graph as of this time, such as 2026-01-31T12:00:00Z.",
+    ),
 ]
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, help="Show at most N nodes.")
@@ -100,6 +105,10 @@ def trace(
 
     The last line states whether the answer is complete. In a column trace, columns that only
     filter, join, group or sort are counted and not shown.
+
+    Examples:
+      downriver trace orders
+      downriver trace orders.amount --upstream
     """
     direction = parse_direction(upstream, downstream, both)
     with Lineage.open(store, create=False) as lineage:
@@ -159,15 +168,15 @@ class _TraceTree:
             lambda: defaultdict(list)
         )
         for edge in answer.edges:
-            # A node on both sides of a cycle has one depth, but belongs into both trees.
-            if self._reaches(edge):
+            # A node on both sides of a cycle has one depth, but belongs to both trees.
+            if self._is_in_direction(edge):
                 near, far = (edge.source, edge.target) if sign > 0 else (edge.target, edge.source)
                 self._steps[near][far].append(edge)
         self._folded = {} if indirect else self._fold_indirect()
         self._drawn = {answer.root.id}
         self._lines = [self._label(answer.root)]
 
-    def _reaches(self, edge: TraceEdge) -> bool:
+    def _is_in_direction(self, edge: TraceEdge) -> bool:
         """Whether an edge was walked in this direction, or is part of a cycle."""
         depths = self._nodes[edge.source].depth, self._nodes[edge.target].depth
         cyclic = depths[0] * depths[1] < 0 or min(depths) == max(depths) == 0

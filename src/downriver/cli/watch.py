@@ -297,8 +297,10 @@ OfOption = Annotated[
     str | None,
     typer.Option("--of", metavar="ENTITY", help="List only findings of this dataset or job."),
 ]
+_KINDS = ", ".join(kind.value for kind in FindingKind)
 KindOption = Annotated[
-    FindingKind | None, typer.Option("--kind", help="List only findings of this kind.")
+    FindingKind | None,
+    typer.Option("--kind", metavar="KIND", help=f"List only findings of this kind: {_KINDS}."),
 ]
 SeverityOption = Annotated[
     Severity | None,
@@ -322,7 +324,7 @@ def findings(
 ) -> None:
     """List the open findings, the last changed first."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.findings(
+        answer = lineage.govern.findings(
             status=None if every_one else "open",
             entity=of,
             kind=None if kind is None else kind.value,
@@ -331,16 +333,16 @@ def findings(
             limit=limit,
         )
     if json:
-        print_json(found)
+        print_json(answer)
         return
-    texts = [text for each in found.findings for text in (each.message, *each.why)]
-    names = DisplayNames((each.entity for each in found.findings), full=full_names, texts=texts)
+    texts = [text for each in answer.findings for text in (each.message, *each.why)]
+    names = DisplayNames((each.entity for each in answer.findings), full=full_names, texts=texts)
     names.print_heading()
-    for finding in found.findings:
+    for finding in answer.findings:
         _show_finding(finding, names)
-    more = "" if found.complete else f", of {found.total}"
-    word = "finding" if len(found.findings) == 1 else "findings"
-    out.print(f"{len(found.findings)} {word}{more}")
+    more = "" if answer.complete else f", of {answer.total}"
+    word = "finding" if len(answer.findings) == 1 else "findings"
+    out.print(f"{len(answer.findings)} {word}{more}")
 
 
 def _show_finding(finding: Finding, names: DisplayNames) -> None:
@@ -374,14 +376,14 @@ def send_sample_alerts(config: ConfigOption = None, json: JsonOption = False) ->
     The exit code is 1 if a channel failed.
     """
     tried = try_channels(read_watch(config), sample_alert(render_time(_clock())))
-    found = [ChannelTest(channel=name, error=error) for name, error in tried.items()]
+    tests = [ChannelTest(channel=name, error=error) for name, error in tried.items()]
     if json:
-        print_json(found)
+        print_json(tests)
     else:
-        for channel in found:
+        for channel in tests:
             word = "[green]sent[/]" if channel.error is None else "[bold red]failed[/]"
             reason = "" if channel.error is None else f": {channel.error}"
             out.print(f"{word} {escape(channel.channel + reason)}")
-        if not found:
+        if not tests:
             out.print("no channels: add them to the `watch` section of downriver.yml")
-    sys.exit(int(any(channel.error for channel in found)))
+    sys.exit(int(any(channel.error for channel in tests)))

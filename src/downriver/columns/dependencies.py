@@ -1,8 +1,8 @@
-"""What a value, or the choice of rows, depends on.
+"""Dependencies of a value or of the choice of rows.
 
 Dependencies are a plain dictionary because they are merged millions of times. The key is (table,
 column, kind, masked), the value is the certainty. Functions here never change their arguments,
-except for `merge`; a result may be shared, so merge only into a dictionary of your own.
+except for `merge`. A result may be shared, so pass `merge` a new dictionary or a copy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DependencyKind(IntEnum):
 
 
 class Certainty(IntEnum):
-    """How certain a dependency is. Of two equal dependencies the more certain one counts."""
+    """How certain a dependency is. The more certain of two equal dependencies counts."""
 
     EXACT = 0
     INFERRED = 1
@@ -56,8 +56,8 @@ def source(table: TableName, column: str, certainty: int = Certainty.EXACT) -> D
 def merge(into: Deps, more: Deps) -> None:
     """Add dependencies to a dictionary, keeping the more certain of two."""
     for key, certainty in more.items():
-        known = into.get(key)
-        if known is None or certainty < known:
+        certainty_before = into.get(key)
+        if certainty_before is None or certainty < certainty_before:
             into[key] = certainty
 
 
@@ -79,14 +79,14 @@ def direct(deps: Deps, kind: int, *, masked: bool = False) -> Deps:
     """
     if kind == DependencyKind.IDENTITY and not masked:
         return deps
-    found: Deps = {}
+    result: Deps = {}
     for (table, column, own, own_masked), certainty in deps.items():
         passed = own if own >= DependencyKind.JOIN else max(own, kind)
         key = (table, column, passed, own_masked or (masked and own < DependencyKind.JOIN))
-        known = found.get(key)
-        if known is None or certainty < known:
-            found[key] = certainty
-    return found
+        certainty_before = result.get(key)
+        if certainty_before is None or certainty < certainty_before:
+            result[key] = certainty
+    return result
 
 
 def indirect(deps: Deps, kind: int) -> Deps:
@@ -94,23 +94,23 @@ def indirect(deps: Deps, kind: int) -> Deps:
 
     INDIRECT dependencies keep their kind.
     """
-    found: Deps = {}
+    result: Deps = {}
     for (table, column, own, _), certainty in deps.items():
         key = (table, column, own if own >= DependencyKind.JOIN else kind, False)
-        known = found.get(key)
-        if known is None or certainty < known:
-            found[key] = certainty
-    return found
+        certainty_before = result.get(key)
+        if certainty_before is None or certainty < certainty_before:
+            result[key] = certainty
+    return result
 
 
 def choose(conditions: Iterable[Deps], values: Iterable[Deps]) -> Deps:
     """Return the dependencies of one of several values, chosen by conditions: CASE, IF."""
-    found: Deps = {}
+    deps: Deps = {}
     for value in values:
-        merge(found, direct(value, DependencyKind.TRANSFORMATION))
+        merge(deps, direct(value, DependencyKind.TRANSFORMATION))
     for condition in conditions:
-        merge(found, indirect(condition, DependencyKind.CONDITIONAL))
-    return found
+        merge(deps, indirect(condition, DependencyKind.CONDITIONAL))
+    return deps
 
 
 def first_known(values: Sequence[Deps]) -> Deps:
@@ -127,16 +127,16 @@ def null_if(value: Deps, other: Deps) -> Deps:
 
 
 def count(value: Deps) -> Deps:
-    """Return the dependencies of a number of values. It contains none of them: it is masked."""
+    """Return the dependencies of a count of values: masked, because it contains none of them."""
     return direct(value, DependencyKind.AGGREGATION, masked=True)
 
 
 def window(value: Deps, keys: Iterable[Deps]) -> Deps:
     """Return the dependencies of a value computed over a window with these keys."""
-    found = dict(direct(value, DependencyKind.TRANSFORMATION))
+    deps = dict(direct(value, DependencyKind.TRANSFORMATION))
     for key in keys:
-        merge(found, indirect(key, DependencyKind.WINDOW))
-    return found
+        merge(deps, indirect(key, DependencyKind.WINDOW))
+    return deps
 
 
 def weaken(deps: Deps, certainty: int) -> Deps:

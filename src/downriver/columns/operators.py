@@ -38,11 +38,11 @@ def filter_rows(relation: Relation, condition: Deps) -> Relation:
 
     A condition on the value of a window or of a CASE filters by what that value depends on.
     """
-    found: Deps = {}
+    deps: Deps = {}
     for (table, column, kind, masked), certainty in condition.items():
         own = DependencyKind.FILTER if kind in _OF_VALUES else kind
-        merge(found, {(table, column, own, masked): certainty})
-    return relation.influenced(found, DependencyKind.FILTER)
+        merge(deps, {(table, column, own, masked): certainty})
+    return relation.influenced(deps, DependencyKind.FILTER)
 
 
 def sort(relation: Relation, keys: Deps) -> Relation:
@@ -56,7 +56,7 @@ def aggregate(relation: Relation, keys: Deps, items: Sequence[Item]) -> Relation
 
 
 def distinct(relation: Relation, keys: Deps | None = None) -> Relation:
-    """Return one of all rows that have equal keys, or that are equal in every column."""
+    """Return one row of each group with equal keys, or with equal values in every column."""
     compared = relation.value() if keys is None else keys
     return relation.influenced(compared, DependencyKind.GROUP_BY)
 
@@ -80,7 +80,7 @@ def union(relations: Sequence[Relation]) -> Relation:
             if match is not None:
                 matches.append(match)
         items.append(_unite(matches))
-    if first.open:  # otherwise the first relation has all the columns there are
+    if first.open:  # otherwise the first relation lists every column
         items += [
             Star(star.table, star.dropped, star.branches, covered=True)
             for other in others
@@ -90,7 +90,7 @@ def union(relations: Sequence[Relation]) -> Relation:
 
 
 def _counterpart(name: str, at: int, first: Relation, other: Relation) -> Column | None:
-    """Return the column of a relation in the position of one of the first relation's columns."""
+    """Return the column of `other` in the position of a column of `first`."""
     before, after = _around_stars(first.items)
     own_before, own_after = _around_stars(other.items)
     from_end = at - len(first.items)
@@ -112,7 +112,7 @@ def _around_stars(items: Sequence[Item]) -> tuple[int, int]:
 
 
 def _beside_stars(other: Relation, first: Relation) -> Relation:
-    """Return a relation without the columns that are not in the position of a star."""
+    """Return only the columns of a relation that are in the positions of stars."""
     before, after = (
         min(sides)
         for sides in zip(_around_stars(first.items), _around_stars(other.items), strict=True)
@@ -122,7 +122,7 @@ def _beside_stars(other: Relation, first: Relation) -> Relation:
 
 
 def _unite(columns: Sequence[Column]) -> Column:
-    """Return the column of a union: the values of all, field by field where all are structs."""
+    """Return the column of a union. If all columns are structs, their fields are united."""
     first, *others = columns
     fields = None
     if first.fields is not None and all(
@@ -154,7 +154,8 @@ def union_by_name(relations: Sequence[Relation]) -> Relation:
 def compare_rows(result: Relation, inputs: Sequence[Relation]) -> Relation:
     """Return the result of a set operation that compares rows: UNION DISTINCT, INTERSECT, EXCEPT.
 
-    Every column of every input decides which rows remain, also of inputs that contribute no values.
+    Every column of every input decides which rows remain. This includes inputs that contribute no
+    values.
     """
     rows = merge_all([result.rows, *(relation.rows for relation in inputs)])
     values = merge_all(relation.value() for relation in inputs)

@@ -27,7 +27,7 @@ class Definition(Protocol):
 
 
 class Computation:
-    """How a value is made. Each value is equal only to itself."""
+    """How a value is computed. Instances are compared by identity."""
 
     __slots__ = ()
 
@@ -142,9 +142,9 @@ class Star:
         # Only the name suggests which columns of the other branches are in the same position.
         deps = source(self.table, name, max(certainty, Certainty.INFERRED))
         for relation in self.branches:
-            found = relation.find(name, Certainty.INFERRED)
-            if found is not None:
-                merge(deps, found.deps)
+            match = relation.find(name, Certainty.INFERRED)
+            if match is not None:
+                merge(deps, match.deps)
         return Column(name, deps)
 
 
@@ -152,12 +152,12 @@ Item: TypeAlias = Column | Star
 
 
 class Relation:
-    """Rows: the columns in order, and what decides which rows there are.
+    """The columns of a set of rows, in order, and the dependencies of the choice of rows.
 
-    `rows` is never changed in place, because relations share it. `unnamed` is set when there are
-    columns that nothing names, such as the result of unknown code: any other name is one of them.
-    `table` is the table that these are all rows of. `reads` are the tables to list as inputs where
-    the relation is used, if they are not the relation's own.
+    `rows` is never changed in place, because relations share it. `unnamed` is true when some
+    columns have unknown names, as in the result of unknown code. Any other name may then be one of
+    them. `table` is set if all rows come from this table. `reads` are the tables to list as inputs
+    where the relation is used, if they are not the relation's own.
     """
 
     __slots__ = (
@@ -231,8 +231,8 @@ class Relation:
             # Schemas come in any case, and few engines distinguish columns by case.
             for written, column in list(self._by_name.items()):
                 self._by_name.setdefault(written.casefold(), column)
-        found = self._by_name.get(name)
-        return found if found is not None else self._by_name.get(name.casefold())
+        columns = self._by_name.get(name)
+        return columns if columns is not None else self._by_name.get(name.casefold())
 
     def find(self, name: str, certainty: int = Certainty.EXACT) -> Column | None:
         """Return a column by name; in an open relation any name may exist."""
@@ -278,31 +278,31 @@ class Relation:
 
     def renamed(self, names: Iterable[str]) -> Relation:
         """Return the same rows with columns renamed by position, as `t(a, b)` does."""
-        given = list(names)
+        new_names = list(names)
         items: list[Item] = []
         for at, item in enumerate(self.items):
-            if at >= len(given):
+            if at >= len(new_names):
                 items.append(item)
             elif isinstance(item, Column):
-                items.append(item.with_name(given[at]))
+                items.append(item.with_name(new_names[at]))
             else:
                 # The order of the columns of a star is unknown.
                 deps = item.column("*").deps
-                items += [Column(name, deps) for name in given[at:]]
+                items += [Column(name, deps) for name in new_names[at:]]
                 break
         return Relation(items, self.rows)
 
     def renamed_columns(self, names: Mapping[str, str]) -> Relation:
         """Return the same rows with columns renamed by name."""
-        wanted = {old.casefold(): new for old, new in names.items()}
+        new_names = {old.casefold(): new for old, new in names.items()}
         items: list[Item] = []
         for item in self.items:
             if isinstance(item, Column):
                 items.append(
-                    item.with_name(wanted.get(item.name.casefold(), item.name), item.number)
+                    item.with_name(new_names.get(item.name.casefold(), item.name), item.number)
                 )
             else:
-                items.append(item.without(wanted))
+                items.append(item.without(new_names))
         for old, new in names.items():
             column = self.find(old) if self.known(old) is None else None
             if column is not None:
@@ -319,10 +319,10 @@ class Relation:
         return Relation(self._items_without(names), self.rows, unnamed=self.unnamed)
 
     def _items_without(self, names: Iterable[str]) -> list[Item]:
-        given = list(names)
-        dropped = {name.casefold() for name in given}
+        new_names = list(names)
+        dropped = {name.casefold() for name in new_names}
         return [
-            item.without(given) if isinstance(item, Star) else item
+            item.without(new_names) if isinstance(item, Star) else item
             for item in self.items
             if isinstance(item, Star) or item.name.casefold() not in dropped
         ]

@@ -3,6 +3,7 @@
 from downriver.export.atlas import batch_entities
 from downriver.export.cypher import CypherDriver, delete_nodes, push_cypher
 from downriver.export.formats import FORMATS, DerivedColumn, ExportedGraph, compare_traces, render
+from downriver.export.pictures import render_view
 
 __all__ = [
     "FORMATS",
@@ -14,4 +15,5 @@ __all__ = [
     "delete_nodes",
     "push_cypher",
     "render",
+    "render_view",
 ]

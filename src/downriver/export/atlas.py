@@ -43,8 +43,8 @@ def render_atlas(piece: ExportedGraph) -> str:
     for number, id_ in enumerate(processes, len(datasets) + 1):
         process = _entity(_PROCESS, f"-{number}", nodes[id_])
         for key, ends in (("inputs", inputs[id_]), ("outputs", outputs[id_])):
-            known = [guids[end] for end in dict.fromkeys(ends) if end in guids]
-            process["attributes"][key] = [{"guid": g, "typeName": _DATASET} for g in known]
+            listed_guids = [guids[end] for end in dict.fromkeys(ends) if end in guids]
+            process["attributes"][key] = [{"guid": g, "typeName": _DATASET} for g in listed_guids]
         entities.append(process)
     return msgspec.json.format(msgspec.json.encode({"entities": entities})).decode() + "\n"
 
@@ -59,7 +59,7 @@ def _entity(kind: str, guid: str, node: TraceNode) -> dict[str, Any]:
 def batch_entities(text: str) -> Iterator[list[dict[str, Any]]]:
     """Yield the entities of `render_atlas` in parts that refer to no other part.
 
-    A dataset is in every part that names it: Atlas knows it by its qualified name.
+    A dataset is in every part that names it: Atlas identifies it by its qualified name.
     """
     entities: list[dict[str, Any]] = msgspec.json.decode(text)["entities"]
     datasets = {one["guid"]: one for one in entities if one["typeName"] == _DATASET}

@@ -1,4 +1,4 @@
-"""A trace as a property graph: Cypher text, and the rows that its driver is given.
+"""A trace as a property graph: Cypher text, and rows for the driver.
 
 Jobs stand between datasets: `(:Dataset)-[:READS]->(:Job)-[:WRITES]->(:Dataset)`. Two relationships
 leave them out: `(:Dataset)-[:DERIVED_FROM]->(:Dataset)` leads upstream, and
@@ -69,11 +69,11 @@ def _statements(piece: ExportedGraph) -> Iterator[str]:
                 f" MERGE (a)-[r:{relation(edge)} {key}]->(b)"
                 f" SET r += {literal(edge_properties(edge))}"
             )
-    for found in derivations(piece):
+    for derivation in derivations(piece):
         yield (
-            f"MATCH (a:Dataset {{id: {literal(found.source)}}}),"
-            f" (b:Dataset {{id: {literal(found.target)}}})"
-            f" MERGE (a)-[r:{found.relation}]->(b) SET r += {literal(found.properties)}"
+            f"MATCH (a:Dataset {{id: {literal(derivation.source)}}}),"
+            f" (b:Dataset {{id: {literal(derivation.target)}}})"
+            f" MERGE (a)-[r:{derivation.relation}]->(b) SET r += {literal(derivation.properties)}"
         )
 
 
@@ -112,10 +112,14 @@ def constraints() -> Iterator[str]:
 
 def node_properties(node: TraceNode) -> dict[str, Any]:
     """Return the properties of a node."""
-    found: dict[str, Any] = {"name": node.name, "namespace": node.namespace, "marks": node.marks}
+    properties: dict[str, Any] = {
+        "name": node.name,
+        "namespace": node.namespace,
+        "marks": node.marks,
+    }
     if node.field is not None:
-        found["field"] = node.field
-    return found
+        properties["field"] = node.field
+    return properties
 
 
 def edge_properties(edge: TraceEdge) -> dict[str, Any]:
@@ -216,7 +220,7 @@ def push_cypher(
 
 
 def delete_nodes(ids: Iterable[str], driver: CypherDriver, database: str | None = None) -> None:
-    """Delete nodes that were exported before and are no longer shown."""
+    """Delete nodes that were exported before and are no longer in the graph."""
     where = {} if database is None else {"database_": database}
     rows = [{"id": name} for name in sorted(ids)]
     for label in ("Dataset", "Job"):

@@ -26,7 +26,7 @@ _CONFIDENCE = {"exact": 1.0, "declared": 0.9, "inferred": 0.7, "ambiguous": 0.4}
 
 
 def render_datahub(piece: ExportedGraph) -> str:
-    """Return one proposal for each dataset that others feed: its upstreams, column by column."""
+    """Return one proposal for each dataset with upstreams: the upstreams, column by column."""
     nodes = {node.id: node for node in piece.trace.nodes}
     proposals = [
         _proposal(nodes[target], edges, piece.columns_of(nodes[target]), nodes)
@@ -43,7 +43,7 @@ def _proposal(
     nodes: dict[str, TraceNode],
 ) -> dict[str, Any]:
     urn = dataset_urn(target.namespace, target.name)
-    known = [edge for edge in edges if edge.source in nodes]
+    listed_edges = [edge for edge in edges if edge.source in nodes]
     return {
         "entityType": "dataset",
         "entityUrn": urn,
@@ -51,7 +51,7 @@ def _proposal(
         "aspectName": "upstreamLineage",
         "aspect": {
             "json": {
-                "upstreams": [_upstream(nodes[edge.source], edge) for edge in known],
+                "upstreams": [_upstream(nodes[edge.source], edge) for edge in listed_edges],
                 "fineGrainedLineages": list(_columns(urn, columns)),
             }
         },
@@ -83,7 +83,7 @@ def _columns(urn: str, columns: list[DerivedColumn]) -> Iterator[dict[str, Any]]
 
 
 def dataset_urn(namespace: str, name: str) -> str:
-    """Return the name by which DataHub knows a dataset: its platform, its name there, and PROD."""
+    """Return the URN of a dataset in DataHub: its platform, its name there, and PROD."""
     scheme, separator, host = namespace.partition("://")
     platform = _PLATFORMS.get(scheme, scheme) or "downriver"
     if platform in _IN_BUCKETS and separator:

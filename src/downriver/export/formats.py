@@ -22,9 +22,9 @@ from downriver.model.ids import DatasetId
 
 
 def render_events(piece: ExportedGraph) -> str:
-    """Return, one a line, the events that showed the edges first and last, as they were sent.
+    """Return the first and last event of each edge, as sent, one on each line.
 
-    Another store that ingests them has these edges, with the same evidence.
+    A store that ingests these events has the same edges with the same evidence.
     """
     edges = piece.trace.edges
     digests = [digest for edge in edges for digest in (edge.first_event, edge.last_event)]
@@ -33,7 +33,7 @@ def render_events(piece: ExportedGraph) -> str:
 
 
 def _one_line(event: bytes) -> str:
-    """Return an event without the line breaks between its tokens; inside texts there are none."""
+    """Return an event without the line breaks between its tokens. JSON texts contain none."""
     return " ".join(event.decode("utf-8").splitlines())
 
 
@@ -87,8 +87,8 @@ def render(piece: ExportedGraph, output_format: str) -> str:
     """Return a part of the graph in a format. An error lists all formats."""
     renderer = FORMATS.get(output_format.strip().lower())
     if renderer is None:
-        wanted = ", ".join(FORMATS)
-        raise InvalidRequestError("format", f"{output_format!r} is not one of {wanted}")
+        format_names = ", ".join(FORMATS)
+        raise InvalidRequestError("format", f"{output_format!r} is not one of {format_names}")
     return renderer(piece)
 
 
@@ -101,7 +101,7 @@ class DerivedColumn(NamedTuple):
 
 
 class ExportedGraph(NamedTuple):
-    """A trace; `find_event` returns an event of the log, `columns_of` how columns are made.
+    """A trace; `find_event` returns an event of the log, `columns_of` the derivations of columns.
 
     `types` has the asset type of each dataset and job by its id.
     """
@@ -112,26 +112,26 @@ class ExportedGraph(NamedTuple):
     types: Mapping[str, str]
 
     def upstreams(self) -> dict[str, list[TraceEdge]]:
-        """Return for each dataset the edges that lead to it from datasets, jobs left out."""
+        """Return for each dataset the edges from its upstream datasets, leaving out jobs."""
         into_jobs: defaultdict[str, list[TraceEdge]] = defaultdict(list)
         for edge in self.trace.edges:
             if edge.kind == "reads":
                 into_jobs[edge.target].append(edge)
-        found: defaultdict[str, dict[str, TraceEdge]] = defaultdict(dict)
+        upstreams: defaultdict[str, dict[str, TraceEdge]] = defaultdict(dict)
         for edge in self.trace.edges:
             if edge.kind == "derives" and edge.type is None:
-                found[edge.target].setdefault(edge.source, edge)
+                upstreams[edge.target].setdefault(edge.source, edge)
             elif edge.kind == "writes":
                 for read in into_jobs[edge.source]:
                     if read.source != edge.target:
-                        found[edge.target].setdefault(read.source, read)
-        return {target: list(edges.values()) for target, edges in sorted(found.items())}
+                        upstreams[edge.target].setdefault(read.source, read)
+        return {target: list(edges.values()) for target, edges in sorted(upstreams.items())}
 
 
 def compare_traces(before: Trace, after: Trace) -> Trace:
     """Return the union of two traces, with new edges marked `added` and old ones `removed`.
 
-    An edge is removed when it becomes stale: its job has run without it since.
+    An edge counts as removed when it becomes stale: later runs of its job did not confirm it.
     """
     old = {_key(edge): edge for edge in before.edges if edge.status == "active"}
     new = {_key(edge): edge for edge in after.edges if edge.status == "active"}
@@ -156,19 +156,19 @@ def compare_traces(before: Trace, after: Trace) -> Trace:
 def _nodes(
     before: Trace, after: Trace, old: list[TraceEdge], new: list[TraceEdge]
 ) -> list[TraceNode]:
-    """Return every node once. A node with edges at only one of the moments is added or removed."""
+    """Return every node once. A node with edges at only one moment is marked added or removed."""
     root = after.root.id
     was = {root, *(end for edge in old for end in (edge.source, edge.target))}
     remains = {root, *(end for edge in new for end in (edge.source, edge.target))}
-    known = {node.id: node for node in (*before.nodes, *after.nodes)}
+    nodes_by_id = {node.id: node for node in (*before.nodes, *after.nodes)}
     return [
-        _marked(node, was=node.id in was, remains=node.id in remains)
-        for node in known.values()
+        _mark_node(node, was=node.id in was, remains=node.id in remains)
+        for node in nodes_by_id.values()
         if node.id in was or node.id in remains
     ]
 
 
-def _marked(node: TraceNode, *, was: bool, remains: bool) -> TraceNode:
+def _mark_node(node: TraceNode, *, was: bool, remains: bool) -> TraceNode:
     if was and remains:
         return node
     return msgspec.structs.replace(node, marks=[*node.marks, "added" if remains else "removed"])

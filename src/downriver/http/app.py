@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +25,7 @@ from downriver.http import atlas, errors, marquez, openlineage
 from downriver.http.access import AccessControl, AllowedHosts
 from downriver.http.access.oidc import TokenVerifier
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
-from downriver.http.endpoint import EncodedRoute, Endpoint, answers
+from downriver.http.endpoint import EncodedRoute, Endpoint, LookupRouter, answers
 from downriver.http.mcp import MCP_ENDPOINT, McpEndpoint
 from downriver.http.metrics import KpiGauges, ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
@@ -92,7 +93,13 @@ async def get_readiness(request: Request) -> Response:
 
 async def get_openapi(request: Request) -> Response:
     """Return the OpenAPI description of this API."""
-    return json_response(render_openapi(ENDPOINTS))
+    return Response(_openapi_document(), media_type="application/json")
+
+
+@cache
+def _openapi_document() -> bytes:
+    # Rendered once: it takes 50 ms, and the route is open to clients without a key.
+    return msgspec.json.encode(render_openapi(ENDPOINTS))
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -144,11 +151,6 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         workers.close()
 
     app = Starlette(
-        routes=[
-            Route(MCP_ENDPOINT.path, mcp, methods=["GET", "POST", "DELETE"]),
-            *(_route(endpoint, access) for endpoint in ENDPOINTS),
-        ],
-        lifespan=lifespan,
         middleware=[
             Middleware(ObservedRequests, metrics=metrics, refusals=access.refusals),
             Middleware(SecurityHeaders),
@@ -161,6 +163,10 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
             Exception: errors.answer_fault,
         },
     )
+    mcp_route = Route(MCP_ENDPOINT.path, mcp, methods=["GET", "POST", "DELETE"])
+    routes = [_route(endpoint, access) for endpoint in ENDPOINTS]
+    app.router = LookupRouter([mcp_route, *routes], lifespan)
+    app.router.default = WebFiles()
     app.state.context = AppContext(
         lineage=lineage,
         max_body=max_body,
@@ -173,7 +179,6 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         head=HeadWatch(lineage),
         reads=reads,
     )
-    app.router.default = WebFiles()
     return app
 
 

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 
 
 async def post_atlas_entities(request: Request) -> Response:
-    """Store the datasets, processes and columns of Atlas entities. An invalid one refuses all."""
+    """Store the datasets, processes and columns of Atlas entities: all of them, or none."""
     context = context_of(request)
     bulk = await run_in_threadpool(parse_bulk, await read_body(request, context.max_body))
-    known = await run_read(request, _known, context.lineage, bulk.ids())
+    known = await run_read(request, _find_known_ids, context.lineage, bulk.ids())
     await store_events(list(render_export(bulk.export, now())), request)
     return json_response(bulk.answer(known))
 
 
-def _known(lineage: Lineage, ids: Collection[DatasetId | JobId]) -> Collection[DatasetId | JobId]:
+def _find_known_ids(
+    lineage: Lineage, ids: Collection[DatasetId | JobId]
+) -> Collection[DatasetId | JobId]:
     with lineage.session.reading() as view:
         return view.reader.nodes.find_each(ids).keys()
 

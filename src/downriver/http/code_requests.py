@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from downriver.isolation import WorkerPool
 
-    # Answers a request's body. The answer is rendered as JSON.
+    # A function from a request's body to an answer, which is rendered as JSON.
     AnswerCode: TypeAlias = Callable[[Lineage, bytes], Any]
 
 log = logging.getLogger("downriver")
@@ -43,7 +43,7 @@ FAILED = 400
 
 
 class CodeRequest(msgspec.Struct, kw_only=True):
-    """What a worker gets: a function, the body of a request, and where its store is."""
+    """The input of a worker: a function, the body of a request, and the location of the store."""
 
     function: str  # module:name
     body: bytes
@@ -51,11 +51,11 @@ class CodeRequest(msgspec.Struct, kw_only=True):
     location: str
     repository: str | None
     actor: str
-    namespaces: tuple[str, ...] | None  # that the key of the request is limited to
+    namespaces: tuple[str, ...] | None  # the namespaces of the request's key
 
 
 class CodeAnswer(msgspec.Struct, kw_only=True):
-    """What a worker returns: a status and JSON."""
+    """The output of a worker: a status and JSON."""
 
     status: int
     body: bytes
@@ -83,7 +83,7 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
             context.workers,
             payload,
             limiter=limiter,
-            abandon_on_cancel=True,  # a server that stops ends the worker and does not wait for it
+            abandon_on_cancel=True,  # a stopping server ends the worker and does not wait for it
         )
     except WorkerFailedError as exc:
         log.error("a request about code failed in its worker: %s", exc)  # noqa: TRY400
@@ -96,7 +96,7 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
 
 
 async def ask_about_code(request: Request, function: AnswerCode, body: bytes) -> None:
-    """Run `function` for a request that succeeds also without it; log why it failed."""
+    """Run `function` for a request that succeeds without it, too. Log a failure."""
     context = context_of(request)
     payload = request_payload(context.lineage, function, body)
     limiter = context.simulation_threads

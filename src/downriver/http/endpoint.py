@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, Router
 
 from downriver.http.errors import ErrorBody
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Scope
+    from starlette.types import Lifespan, Receive, Scope, Send
 
     from downriver.store import KeyRole
 
@@ -29,9 +29,9 @@ class Endpoint(NamedTuple):
     statuses: dict[int, type[Any] | None]
     query: tuple[str, ...] = ()
     body: type[Any] | None = None
-    optional: tuple[str, ...] = ()  # of the query parameters that other routes require
+    optional: tuple[str, ...] = ()  # names of required query parameters
     of_events: bool = False  # the answer depends only on the events of the store and the URL
-    whole_store: bool = False  # refused to a key that is limited to namespaces
+    whole_store: bool = False  # rejects keys that are limited to namespaces
 
 
 class EncodedRoute(Route):
@@ -51,8 +51,33 @@ class EncodedRoute(Route):
         return match, child
 
 
+class LookupRouter(Router):
+    """A router that finds a path without parameters in a dictionary.
+
+    Starlette tries the routes one after another, which takes a tenth of the time of a short trace.
+    """
+
+    def __init__(self, routes: Sequence[Route], lifespan: Lifespan[Any]) -> None:
+        super().__init__(routes, lifespan=lifespan)
+        self._by_path: dict[str, list[Route]] = {}
+        for route in routes:
+            if not route.param_convertors:
+                self._by_path.setdefault(route.path, []).append(route)
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the route of the path; without one, use Starlette's lookup."""
+        if scope["type"] == "http":
+            for route in self._by_path.get(scope["path"], ()):
+                match, child_scope = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update({"router": self, "route": route, **child_scope})
+                    await route.handle(scope, receive, send)
+                    return
+        await super().app(scope, receive, send)
+
+
 def answers(kind: type[Any] | None, *errors: int, status: int = 200) -> dict[int, type[Any] | None]:
-    """Return the statuses of a route: one answer, and the errors that have an `ErrorBody`."""
+    """Return the statuses of a route: its answer, and the errors with an `ErrorBody`."""
     return {status: kind, **dict.fromkeys(errors, ErrorBody)}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 CLIENT_CLOSED = 499  # nginx's status for a client that left; only metrics and logs show it
-REFUSED_BECAUSE = "downriver.refused_because"  # in the scope of a request: the audit log has it
+REFUSED_BECAUSE = "downriver.refused_because"  # in the scope of a request, for the audit log
 CLOSED_BECAUSE = "downriver.closed_because"  # in the state of a request whose connection was closed
 
 _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
@@ -66,7 +66,7 @@ def status_of(kind: type[errors.DownriverError]) -> int:
 
 
 def error_body(error: errors.DownriverError, store_url: str) -> ErrorBody:
-    """Return the body for an error. It does not show where the store is."""
+    """Return the body for an error. It does not contain the location of the store."""
     return ErrorBody(
         error=type(error).__name__.removesuffix("Error"),
         detail=error.message.replace(store_url, "the store"),

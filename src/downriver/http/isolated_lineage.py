@@ -1,4 +1,4 @@
-"""The lineage behind `/mcp`: what reads code runs in a worker process."""
+"""The lineage behind `/mcp`: calls that read code run in a worker process."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """Serves MCP. Its libraries are loaded at the first request, because most servers get none."""
+    """Serves MCP.
+
+    Its libraries are loaded at the first request, because most servers never get one.
+    """
 
     def __init__(
         self, lineage: Lineage, access: AccessControl, max_body: int, workers: WorkerPool
@@ -61,7 +64,7 @@ class McpEndpoint:
                 nonlocal complete
                 message = await receive()
                 if message["type"] == "http.disconnect" and not complete:
-                    raise ClientDisconnect  # here, because MCP's library would log a traceback
+                    raise ClientDisconnect  # MCP's library would log a traceback
                 complete = not message.get("more_body", False)
                 reservation.add(len(message.get("body", b"")))
                 return message
@@ -129,5 +132,5 @@ async def _answer_mcp(request: Request) -> Response:
     raise NotImplementedError("McpEndpoint answers")
 
 
-# The row of the table of routes: who may use it. `McpEndpoint` answers it.
+# The entry in the table of routes, for access control. `McpEndpoint` handles the requests.
 MCP_ENDPOINT = Endpoint("POST", "/mcp", _answer_mcp, KeyRole.READER, {200: None})

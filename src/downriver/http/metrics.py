@@ -1,4 +1,4 @@
-"""`/metrics`: what the server did and where it stands, in the text format of Prometheus."""
+"""`/metrics`: counters and gauges of the server, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("downriver")
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_FIRST_WAIT = 1.0  # the first answer has the KPIs of a store that is measured in this time
+_FIRST_WAIT = 1.0  # the first answer waits this long for the KPIs
 _LEAST_PAUSE = 60.0
 _PAUSE_FACTOR = 50.0  # KPIs take at most 2% of the time, however large the store is
 _COUNTED = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")

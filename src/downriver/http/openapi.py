@@ -157,7 +157,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _statuses(endpoint: Endpoint) -> dict[int, type[Any] | None]:
-    """Return all statuses: what uses the store is refused while the server is overloaded."""
+    """Return all statuses. Routes that use the store are refused while the server is overloaded."""
     uses_store = endpoint.role is not None
     return {**endpoint.statuses, **({503: ErrorBody} if uses_store else {})}
 

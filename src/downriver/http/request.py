@@ -43,7 +43,7 @@ _THREADS_AROUND = 2
 class ReadPool:
     """A limited number of threads, and a limited number of questions that wait for one.
 
-    Events never wait for one of them: the event loop takes an event and the writing thread of the
+    Events never use these threads: the event loop receives an event, and the writing thread of the
     store commits it. API keys are looked up on threads of their own (`http/access/`).
     """
 
@@ -56,7 +56,7 @@ class ReadPool:
 
     @classmethod
     def from_settings(cls) -> ReadPool:
-        """Return a pool of the size in the settings."""
+        """Return a pool with the size in the settings."""
         return cls(
             settings.read_number(settings.READERS), settings.read_number(settings.READ_QUEUE)
         )
@@ -67,7 +67,7 @@ class ReadPool:
         return max(0, self._accepted - self._threads)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns on one of the threads, or raise if too many wait."""
+        """Run a function on one of the threads and return its result, or raise if too many wait."""
         if self._accepted >= self._most:
             raise StoreBusyError(f"{self.waiting} questions are waiting to be answered")
         self._accepted += 1
@@ -78,9 +78,9 @@ class ReadPool:
             self._accepted -= 1
 
     async def run_around(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a short step before or after an answer returns, on threads for such steps.
+        """Run a short step before or after an answer on a thread for such steps.
 
-        They do not take part in the queue: an answer that is ready is not refused any more.
+        They bypass the queue, so that a computed answer is never refused.
         """
         return await to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._around)
 
@@ -136,6 +136,7 @@ class AppContext(NamedTuple):
     reads: ReadPool
 
 
+STATE = "downriver.state"  # in the scope of a request: the state of the store before its answer
 _LIMITED = "downriver.context"  # in the scope of a request: the context for its namespaces
 
 
@@ -147,7 +148,7 @@ def context_of(request: Request) -> AppContext:
 
 
 def limit_context(request: Request, scope: Scope | None) -> None:
-    """Limit what a request can read and write to namespaces, whatever its handler does."""
+    """Limit all reads and writes of a request to namespaces."""
     if scope is not None:
         context: AppContext = request.app.state.context
         request.scope[_LIMITED] = context._replace(lineage=context.lineage.scoped(scope))
@@ -156,8 +157,18 @@ def limit_context(request: Request, scope: Scope | None) -> None:
 async def run_read(
     request: Request, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Return what a function that reads the store returns, on a thread of the read pool."""
-    return await context_of(request).reads.run(function, *args, **kwargs)
+    """Run a function that reads the store on a thread of the read pool, and return its result.
+
+    The state of the store before the first of them is kept for the tag of the answer.
+    """
+    context = context_of(request)
+
+    def read() -> T:
+        if STATE not in request.scope:
+            request.scope[STATE] = context.lineage.store.state()
+        return function(*args, **kwargs)
+
+    return await context.reads.run(read)
 
 
 def json_response(body: Any, status: int = 200) -> Response:

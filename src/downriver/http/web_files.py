@@ -31,7 +31,7 @@ _RESERVED = re.compile(r"/(v1|api|mcp|healthz|readyz|metrics|openapi\.json)(/|$)
 _HASHED = "assets/"  # the build puts a hash into the name of each file there
 _FOREVER = "public, max-age=31536000, immutable"
 _NO_CACHE = "no-cache"
-_ENCODINGS = {"br": ".br", "gzip": ".gz"}  # the best first
+_ENCODINGS = {"br": ".br", "gzip": ".gz"}  # in order of preference
 _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 _TEXTS = ("text/", "image/svg+xml", "application/json", "application/manifest+json")
 _NOT_BUILT = b"""<!doctype html>
@@ -84,7 +84,7 @@ class WebFiles:
         return _send(files[_INDEX], request, status=404)
 
     def _list_files(self) -> dict[str, _WebFile]:
-        """Return the files by name; they are listed again when the UI was built again."""
+        """Return the files by name. They are listed again after each build of the UI."""
         try:
             built_at = (self._folder / _INDEX).stat().st_mtime_ns
         except OSError:
@@ -135,7 +135,7 @@ def _send(file: _WebFile, request: Request, *, status: int = 200) -> Response:
 
 
 def parse_accept_encoding(header: str) -> set[str]:
-    """Return the encodings that a client accepts: those that it does not weigh with 0."""
+    """Return the encodings that a client accepts: those without the weight 0."""
     accepted = set()
     for part in header.lower().split(","):
         name, _, weight = part.strip().partition(";")

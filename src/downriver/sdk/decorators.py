@@ -165,7 +165,7 @@ def _sending_to(
     given = emitter
 
     def send(event: Event) -> None:
-        with guarded("sending an event by the emitter that was given"):
+        with guarded("sending an event with the given emitter"):
             given.emit(msgspec.json.decode(event.raw))
 
     return send

@@ -14,7 +14,6 @@ from downriver.store import find_home
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from downriver.capture.emit import Send
     from downriver.openlineage.wire import Event
     from downriver.service import Lineage
 
@@ -27,23 +26,23 @@ def open_emitter(to: str | None = None) -> Emitter:
 def shared_emitter() -> Emitter:
     """Return this process's emitter for the configured destination; it is closed at exit."""
     key = (settings.read_text(settings.URL), str(find_home()), settings.read_text(settings.STORE))
-    with _sharing.lock:
-        if key not in _sharing.emitters:
-            _sharing.emitters[key] = open_emitter()
-        emitter = _sharing.emitters[key]
+    with _shared_emitters.lock:
+        if key not in _shared_emitters.emitters:
+            _shared_emitters.emitters[key] = open_emitter()
+        emitter = _shared_emitters.emitters[key]
     emitter.close_at_exit()
     return emitter
 
 
 def flush_shared(timeout: float) -> bool:
     """Wait until the events of all shared emitters are sent or spooled; False on a timeout."""
-    with _sharing.lock:
-        emitters = list(_sharing.emitters.values())
+    with _shared_emitters.lock:
+        emitters = list(_shared_emitters.emitters.values())
     flushed = [emitter.flush(timeout) for emitter in emitters]
     return all(flushed)
 
 
-class _Sharing:
+class _SharedEmitters:
     """The emitters of this process, by destination."""
 
     def __init__(self) -> None:
@@ -55,16 +54,16 @@ class _Sharing:
         self.lock = threading.Lock()
 
 
-_sharing = _Sharing()
+_shared_emitters = _SharedEmitters()
 
 
-def open_sender(to: str | None = None) -> Send:
+def open_sender(to: str | None = None) -> HttpSender | StoreSender:
     """Return a function that sends a list of events, or raises."""
     target = to or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
-        return HttpSender(target, settings.read_text(settings.API_KEY))
+        return HttpSender(target, settings.read_text(settings.API_KEY), reject=open_spool().reject)
     # Resolved now: a job may change its working directory before the first event.
-    return _StoreSender(target or settings.read_text(settings.STORE) or str(find_home()))
+    return StoreSender(target or settings.read_text(settings.STORE) or str(find_home()))
 
 
 def open_spool() -> Spool:
@@ -73,7 +72,7 @@ def open_spool() -> Spool:
     return Spool(Path(folder) if folder else find_home() / "spool")
 
 
-class _StoreSender:
+class StoreSender:
     """Opens the store with the first events, so that a job without events creates no store."""
 
     def __init__(self, location: str) -> None:
@@ -81,8 +80,15 @@ class _StoreSender:
         self._lineage: Lineage | None = None
 
     def __call__(self, events: Sequence[Event | bytes]) -> None:
+        """Store events."""
         if self._lineage is None:
             from downriver.service import Lineage  # not needed by jobs that send to a server
 
             self._lineage = Lineage.open(self._location)
         self._lineage.ingest(events)
+
+    def close(self) -> None:
+        """Close the store; the next event opens it again."""
+        if self._lineage is not None:
+            self._lineage.close()
+            self._lineage = None

@@ -210,10 +210,10 @@ class TrackerQueries(ABC):
 
         The score is the lowest of the dataset's own and those upstream.
         """
-        found = self.backend.quality(dataset)
-        if found.score is None or found.score < min_score:
-            raise LowQualityError(found.dataset, found.score, min_score)
-        return found
+        score = self.backend.quality(dataset)
+        if score.score is None or score.score < min_score:
+            raise LowQualityError(score.dataset, score.score, min_score)
+        return score
 
     def get_last_updated(self, source: str) -> str | None:
         """Return when a run last wrote a dataset, or the dataset of a column. None if unknown."""
@@ -226,22 +226,22 @@ class TrackerQueries(ABC):
             return self.backend.details(dataset).last_updated
 
     def get_upstreams(self, dataset: str) -> list[str]:
-        """Return the ids of the datasets that feed one directly."""
+        """Return the ids of the datasets that feed an entity directly."""
         answer = self.backend.related(dataset, "upstream", depth=1, limit=MOST_RELATED)
         return _dataset_ids(answer.upstream)
 
     def get_downstreams(self, dataset: str) -> list[str]:
-        """Return the ids of the datasets that one feeds directly."""
+        """Return the ids of the datasets that an entity feeds directly."""
         answer = self.backend.related(dataset, "downstream", depth=1, limit=MOST_RELATED)
         return _dataset_ids(answer.downstream)
 
     def get_upstream_chain(self, dataset: str) -> list[str]:
-        """Return the ids of every dataset upstream of one, nearest first."""
+        """Return the ids of all datasets upstream of an entity, nearest first."""
         answer = self.backend.related(dataset, "upstream", depth=None, limit=MOST_RELATED)
         return _dataset_ids(answer.upstream)
 
     def get_downstream_impact(self, dataset: str) -> list[str]:
-        """Return the ids of every dataset downstream of one, nearest first."""
+        """Return the ids of all datasets downstream of an entity, nearest first."""
         answer = self.backend.related(dataset, "downstream", depth=None, limit=MOST_RELATED)
         return _dataset_ids(answer.downstream)
 

@@ -112,7 +112,7 @@ class Connection:
     def _request(
         self, method: str, path: str, body: bytes | None, timeout: float
     ) -> tuple[int, bytes]:
-        connection = self._take()
+        connection = self._take_connection()
         connection.timeout = timeout
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
@@ -127,11 +127,11 @@ class Connection:
             answer = response.status, response.read()
         except (OSError, http.client.HTTPException) as exc:
             connection.close()
-            raise errors.ServerUnreachableError(self._url, str(exc) or type(exc).__name__) from exc
+            raise errors.ServerUnreachableError(self._url, errors.describe_failure(exc)) from exc
         self._idle.append(connection)
         return answer
 
-    def _take(self) -> http.client.HTTPConnection:
+    def _take_connection(self) -> http.client.HTTPConnection:
         """Return a connection that no other thread uses."""
         try:
             return self._idle.pop()
@@ -182,7 +182,7 @@ class RemoteLineage:
 
     def __init__(self, url: str, key: str, spool: Spool) -> None:
         self._spool = spool
-        self._sender = HttpSender(url, key)
+        self._sender = HttpSender(url, key, reject=spool.reject)
         self._server = Connection(url, key)
         self.renew()
         renew_in_child(self)
@@ -199,7 +199,7 @@ class RemoteLineage:
             self._sender(events)
 
     def name_entity(self, text: str) -> NodeId:
-        """Return the id of a name without asking the server: a tracked function must not wait."""
+        """Return the id of a name without a request: a tracked function must not wait."""
         return new_node(text, DEFAULT_NAMESPACE)
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
@@ -278,7 +278,7 @@ class RemoteLineage:
         return self._server.post("/v1/impact", body, ImpactAnswer, READ_TIMEOUT)
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
-        """Write the patch for a change. Local files are sent when the server asks for them."""
+        """Write the patch for a change. Local files are sent if the server requests them."""
         files = None if code is None else find_yaml_mentions(code, request)
         while True:
             body = {**msgspec.to_builtins(request), "files": files}
@@ -356,9 +356,9 @@ class RemoteLineage:
     def column_lineage(self, dataset: str, column: str) -> ColumnDerivations:
         """Return the columns that a column derives from."""
         query = {"dataset": dataset, "column": column}
-        found = self._server.get("/v1/column-lineage", query, ColumnLineageAnswer)
+        answer = self._server.get("/v1/column-lineage", query, ColumnLineageAnswer)
         return ColumnDerivations(
-            found.derivations, complete=found.complete, blind_spots=found.blind_spots
+            answer.derivations, complete=answer.complete, blind_spots=answer.blind_spots
         )
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:

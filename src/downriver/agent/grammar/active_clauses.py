@@ -45,7 +45,7 @@ def reads_and_writes(text: str) -> Clause | None:
     if actor and parse_mention(actor) is None:
         return None
     sources = data_in(_AS_INPUT.sub("", text[read.end() : write.start()]))
-    what, target = _written(text[write.end() :])
+    what, target = _split_target(text[write.end() :])
     targets = made_in(target)
     if not sources or not targets:
         return None
@@ -72,7 +72,7 @@ _WRITE = re.compile(
 )
 
 
-def _written(rest: str) -> tuple[str, str]:
+def _split_target(rest: str) -> tuple[str, str]:
     """Split `predictions to B` into content and target."""
     for what, target in splits(rest, "into onto to in"):
         if data_in(target):
@@ -86,13 +86,13 @@ def from_and_to(text: str) -> Clause | None:
         if not head and not re.search(r"\b(?:in)?to\b", rest):
             continue
         for source, target in splits(rest, "into onto to"):
-            found = _moved(head, source, target)
-            if found is not None:
-                return found
+            clause = _moved(head, source, target)
+            if clause is not None:
+                return clause
         for before, target in splits(head, "into onto to"):
-            found = _moved(before, rest, target)
-            if found is not None:
-                return found
+            clause = _moved(before, rest, target)
+            if clause is not None:
+                return clause
     return None
 
 
@@ -123,13 +123,13 @@ def _subject_of(head: str) -> str:
 
 def comes_from(text: str) -> Clause | None:
     """B comes from A; B reads from A; B depends on A; B gets its data from A."""
-    found = _COMES_FROM.fullmatch(text)
-    if found is None:
+    match = _COMES_FROM.fullmatch(text)
+    if match is None:
         return None
-    targets, sources = made_in(found["targets"]), data_in(found["sources"])
+    targets, sources = made_in(match["targets"]), data_in(match["sources"])
     if not targets or not sources:
         return None
-    return make_clause(sources, targets, found["how"], 0.95, last=sources)
+    return make_clause(sources, targets, match["how"], 0.95, last=sources)
 
 
 _COMES_FROM = re.compile(
@@ -157,10 +157,10 @@ def draws(text: str) -> Clause | None:
 
 def trains_on(text: str) -> Clause | None:
     """The team trains a churn model on A."""
-    found = _TRAINS.fullmatch(text)
-    if found is None:
+    match = _TRAINS.fullmatch(text)
+    if match is None:
         return None
-    targets, sources = made_in(found["model"]), data_in(found["sources"])
+    targets, sources = made_in(match["model"]), data_in(match["sources"])
     return make_clause(sources, targets, "trains", 0.95) if targets and sources else None
 
 
@@ -184,9 +184,9 @@ def feeds(text: str) -> Clause | None:
     for at, word in enumerate(words[1:], 1):
         if word.casefold() not in FEED or at == len(words) - 1:
             continue
-        found = _fed(" ".join(words[:at]), word, " ".join(words[at + 1 :]))
-        if found is not None:
-            return found
+        clause = _fed(" ".join(words[:at]), word, " ".join(words[at + 1 :]))
+        if clause is not None:
+            return clause
     return None
 
 
@@ -207,8 +207,8 @@ def _fed(subject: str, verb: str, rest: str) -> Clause | None:
 
 
 def _check_content(what: str, subject: str) -> None:
-    found = parse_mentions(what) if what else None
-    if found and all(m.marked for m in found):
+    mentions = parse_mentions(what) if what else None
+    if mentions and all(m.marked for m in mentions):
         raise UnclearError(f"ambiguous: does {subject} read or write {what}?")
 
 
@@ -219,13 +219,13 @@ def changes_into(text: str) -> Clause | None:
         for at, word in enumerate(words):
             if word.casefold() not in CHANGE or (at == 0 and word.casefold() not in CHANGE_BASES):
                 continue
-            found = _changed(words[:at], word, words[at + 1 :], after)
-            if found is not None:
-                return found
+            clause = _make_change(words[:at], word, words[at + 1 :], after)
+            if clause is not None:
+                return clause
     return None
 
 
-def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
+def _make_change(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
     first, _, made = after.partition(" ")  # `joins A and C to build B`
     targets = made_in(without_actor(made if first.casefold() in FEED_BASES else after)[0])
     if targets is None or (subject and parse_mention(" ".join(subject)) is None):
@@ -236,7 +236,7 @@ def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clau
     if verb.casefold() in JOINS and not sources:
         sources = data_in(re.sub(r"\s+(?:with|to|against)\s+", " and ", ON.sub("", operands)))
     if sources:
-        sources = [*_joining(subject, verb), *sources]
+        sources = [*_joined_subject(subject, verb), *sources]
         return make_clause(
             sources, targets, f"{verb} {operands}", 0.93, model_in(" ".join(subject))
         )
@@ -252,13 +252,13 @@ def moves_into(text: str) -> Clause | None:
         for at, word in enumerate(words):
             if word.casefold() not in MOVE or (at == 0 and word.casefold() not in MOVE_BASES):
                 continue
-            found = _moved_by(words[:at], word, words[at + 1 :], after)
-            if found is not None:
-                return found
+            clause = _moved_by(words[:at], word, words[at + 1 :], after)
+            if clause is not None:
+                return clause
     return None
 
 
-def _joining(subject: list[str], verb: str) -> list[Mention]:
+def _joined_subject(subject: list[str], verb: str) -> list[Mention]:
     """Return the subject if it is an input itself: `geo_lookup enriches visits into B`."""
     who = parse_mention(" ".join(subject)) if subject else None
     if who is None or who.actor or who.kind == "model":
@@ -304,7 +304,7 @@ def _check_mover(what: str, movers: list[Mention]) -> None:
 
 
 _FROM_FIRST = re.compile(
-    r"from\s+(?P<sources>.+?)\s*,?\s+(?P<rest>(?:we|dbt|airflow|spark)\s+.+)", re.IGNORECASE
+    r"from\s+(?P<sources>.+?)(?:\s*,)?\s+(?P<rest>(?:we|dbt|airflow|spark)\s+.+)", re.IGNORECASE
 )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from downriver.agent.grammar.limits import check_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,13 +36,15 @@ def parse_change(
 ) -> ProposedChanges | None:
     """Parse the changes that a text proposes for `entity`; None if there is none.
 
-    `change_type` is used if the text matches no pattern. `column` is the column that the whole
-    request is about, if any.
+    `change_type` is used if the text matches no pattern. `column` is the column of the whole
+    request, if there is one.
     """
+    text = " ".join(text.split())
+    check_lines(text, "description")
     for pattern in PATTERNS:
-        found = pattern(" ".join(text.split()), _short(entity))
-        if found is not None:
-            return _about(found, column)
+        changes = pattern(text, _short(entity))
+        if changes is not None:
+            return _about(changes, column)
     by_type = _by_type(change_type)
     return None if by_type is None else _about(by_type, column)
 
@@ -74,7 +78,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
     return re.search(pattern, text, re.IGNORECASE)
 
 
-def _own(name: str, entity: str) -> bool:
+def _is_own_name(name: str, entity: str) -> bool:
     """True if a name in the text is the changed dataset itself."""
     return _short(name) == entity or name.casefold() in ("it", "this", "that")
 
@@ -85,7 +89,7 @@ def _last(name: str) -> str:
 
 def rename(text: str, entity: str) -> ProposedChanges | None:
     """Rename column customer_id to cust_id; rename the table to orders_v2; rename to cust_id."""
-    found = _search(
+    match = _search(
         rf"renam\w*\s+(?:the\s+)?(?P<what>{_COLUMN}|table|dataset|view)?\s*(?:{_NAME.format('old')})?"
         rf"(?:\s+{_COLUMN})?(?:\s+(?:in|of|on)\s+\S+)?\s+(?:to|as|into)\s+{_NAME.format('new')}",
         text,
@@ -93,27 +97,27 @@ def rename(text: str, entity: str) -> ProposedChanges | None:
         rf"renam\w*(?P<what>)(?P<old>)\s+(?:to|as|into)\s+{_NAME.format('new')}",
         text,
     )
-    if found is None:
+    if match is None:
         return None
-    old, new = found["old"] or "", _last(found["new"])
-    table = (found["what"] or "").lower() in ("table", "dataset", "view")
-    if table or not old or _own(old, entity):
+    old, new = match["old"] or "", _last(match["new"])
+    table = (match["what"] or "").lower() in ("table", "dataset", "view")
+    if table or not old or _is_own_name(old, entity):
         return ProposedChanges([{"type": "table_rename", "to": new}])
     return ProposedChanges([{"type": "column_rename", "from": _last(old), "to": new}])
 
 
 def add(text: str, _entity: str) -> ProposedChanges | None:
     """Add a required column region; adding a new nullable field called note."""
-    found = _search(
+    match = _search(
         rf"\badd\w*\s+(?:an?\s+|the\s+)?(?:new\s+)?(?P<how>(?:[\w-]+\s+){{0,3}}?){_COLUMN}\b"
         rf"(?:\s+(?:called|named)?\s*(?!to\b|in\b|on\b|for\b|that\b|and\b|which\b){_NAME.format('new')})?",
         text,
     )
-    if found is None:
+    if match is None:
         return None
-    required = bool(_search(r"required|mandatory|not[\s-]null|non-null", found["how"] + text))
-    change = {"type": "column_add", "column": found["new"] or UNNAMED, "required": required}
-    note = "" if found["new"] else f"the new column has no name yet; {UNNAMED} is used"
+    required = bool(_search(r"required|mandatory|not[\s-]null|non-null", match["how"] + text))
+    change = {"type": "column_add", "column": match["new"] or UNNAMED, "required": required}
+    note = "" if match["new"] else f"the new column has no name yet; {UNNAMED} is used"
     return ProposedChanges([change], note)
 
 
@@ -124,51 +128,51 @@ def drop(text: str, entity: str) -> ProposedChanges | None:
         return ProposedChanges([{"type": "table_drop"}])
     if _search(rf"{verb}(?:whole\s+|entire\s+)?(?:table|dataset|view)\b", text):
         return ProposedChanges([{"type": "table_drop"}])
-    found = _search(rf"{verb}{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
+    match = _search(rf"{verb}{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
         rf"{verb}{_NAME.format('old')}(?:\s+{_COLUMN})?", text
     )
-    if found is None:
+    if match is None:
         return None
-    if _own(found["old"], entity):
+    if _is_own_name(match["old"], entity):
         return ProposedChanges([{"type": "table_drop"}])
-    return ProposedChanges([{"type": "column_drop", "column": _last(found["old"])}])
+    return ProposedChanges([{"type": "column_drop", "column": _last(match["old"])}])
 
 
 def retype(text: str, entity: str) -> ProposedChanges | None:
     """Change the type of amount to BIGINT; convert amount from INT to DECIMAL(10,2)."""
     kind = r"[`\"']?(?P<to>[A-Za-z]\w*(?:\s*\([\d,\s]+\))?)[`\"']?"
-    found = _search(
+    match = _search(
         rf"(?:type\s+of\s+(?:the\s+)?(?:{_COLUMN}\s+)?{_NAME.format('old')}"
         rf"|(?:convert|cast|widen|alter|narrow|chang)\w*\s+(?:the\s+)?(?:{_COLUMN}\s+)?"
         rf"{_NAME.format('old2')}(?:\s+{_COLUMN})?\s+from\s+\w+(?:\([\d,\s]+\))?)"
         rf"(?:\s+{_COLUMN})?(?:\s+from\s+\w+)?\s+(?:to|into)\s+(?:an?\s+)?{kind}",
         text,
     )
-    found = found or _search(
+    match = match or _search(
         rf"\b(?:convert|cast|chang|alter|widen|narrow|mak)\w*\s+(?:the\s+)?(?:{_COLUMN}\s+)?"
         rf"{_NAME.format('old')}(?P<old2>)(?:\s+{_COLUMN})?(?:\s+(?:in|of|on)\s+\S+)?\s+(?:to|into|as)\s+"
         rf"(?:an?\s+)?(?P<to>{_SQL_TYPE})",
         text,
     )
-    if found is None:
+    if match is None:
         return None
-    column = _last(found["old"] or found["old2"])
-    if _own(column, entity):
+    column = _last(match["old"] or match["old2"])
+    if _is_own_name(column, entity):
         return None
-    return ProposedChanges([{"type": "type_change", "column": column, "to": found["to"]}])
+    return ProposedChanges([{"type": "type_change", "column": column, "to": match["to"]}])
 
 
 def nullability(text: str, _entity: str) -> ProposedChanges | None:
     """Make email NOT NULL; make the email column nullable."""
-    found = _search(
+    match = _search(
         rf"mak\w+\s+(?:the\s+)?(?:{_COLUMN}\s+)?{_NAME.format('old')}(?:\s+{_COLUMN})?\s+"
         r"(?P<how>not[\s-]null|non-null\w*|required|mandatory|nullable|optional)",
         text,
     )
-    if found is None:
+    if match is None:
         return None
-    nullable = found["how"].lower() in ("nullable", "optional")
-    change = {"type": "nullability_change", "column": _last(found["old"]), "nullable": nullable}
+    nullable = match["how"].lower() in ("nullable", "optional")
+    change = {"type": "nullability_change", "column": _last(match["old"]), "nullable": nullable}
     return ProposedChanges([change])
 
 
@@ -177,11 +181,11 @@ def deprecate(text: str, entity: str) -> ProposedChanges | None:
     verb = r"(?:deprecat|decommission|retir|sunset|phas\w+\s+out)\w*"
     if not _search(rf"\b{verb}", text):
         return None
-    found = _search(rf"\b{verb}\s+(?:the\s+)?{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
+    match = _search(rf"\b{verb}\s+(?:the\s+)?{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
         rf"\b{verb}\s+(?:the\s+)?{_NAME.format('old')}\s+{_COLUMN}\b", text
     )
-    if found and not _own(found["old"], entity):
-        return ProposedChanges([{"type": "deprecation", "column": _last(found["old"])}])
+    if match and not _is_own_name(match["old"], entity):
+        return ProposedChanges([{"type": "deprecation", "column": _last(match["old"])}])
     return ProposedChanges([{"type": "deprecation"}])
 
 
@@ -228,5 +232,5 @@ _TYPES: dict[str, ChangeJson] = {
 
 def _by_type(change_type: str) -> ProposedChanges | None:
     """Return the widest change that a change type can mean."""
-    found = _TYPES.get(change_type.strip().lower().replace(" ", "_").replace("-", "_"))
-    return None if found is None else ProposedChanges([found])
+    change = _TYPES.get(change_type.strip().lower().replace(" ", "_").replace("-", "_"))
+    return None if change is None else ProposedChanges([change])

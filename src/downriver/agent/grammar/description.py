@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from downriver.agent.grammar.limits import LONGEST_LINE, check_text
 from downriver.agent.grammar.mentions import parse_mention
 from downriver.agent.grammar.sentences import ParsedSentence, parse_sentence
 from downriver.agent.grammar.typing_errors import Correction
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 LineRole = Literal["heading", "schedule", "instruction", "flow", "not_understood"]
 _MAX_JOINED_LINES = 3
+_SHOWN = 200  # characters of a line that is too long
 
 
 class DescriptionLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -115,6 +117,7 @@ _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\
 
 def parse_description(text: str, known: frozenset[str] = frozenset()) -> Description:
     """Parse a text into pipelines; `known` are plain words that are names."""
+    check_text(text, "text")
     return _DescriptionParser(text, known).read()
 
 
@@ -145,6 +148,10 @@ class _DescriptionParser:
     def _read_at(self, at: int) -> int:
         """Parse the statement that starts at a line; return its number of lines."""
         raw = self._raws[at]
+        if len(raw.text) > LONGEST_LINE:
+            problem = f"longer than {LONGEST_LINE:,} characters"
+            self._lines += _outcome(raw, [(f"{raw.text[:_SHOWN]}…", problem)], has_flows=False)
+            return 1
         for role in (self._heading, self._schedule):
             if role(raw):
                 return 1
@@ -167,6 +174,8 @@ class _DescriptionParser:
             if _as_heading(following) or parse_schedule_line(following.text):
                 break
             so_far = " ".join(r.text for r in self._raws[at : at + count])
+            if len(so_far) + len(following.text) >= LONGEST_LINE:
+                break
             goes_on = so_far.endswith(",") or _CONNECTIVE.match(following.text)
             if self._whole(following.text) or (self._whole(so_far) and not goes_on):
                 break
@@ -208,21 +217,21 @@ class _DescriptionParser:
         if head:
             timed = _heading_schedule(head)
             self._pipelines.append(PipelineDraft(name=timed.text, schedule=timed.schedule))
-        problems, found = [], False
+        problems, has_flows = [], False
         for sentence in split_sentences(rest):
             when = parse_schedule_line(sentence)
-            if when and found:
+            if when and has_flows:
                 self._pipelines[-1].schedule = when
             elif _is_instruction(sentence):
                 continue
             else:
                 parsed = parse_sentence(sentence, self._topic, self._known)
-                found = found or bool(parsed.clauses)
+                has_flows = has_flows or bool(parsed.clauses)
                 self._corrections.update(dict.fromkeys(parsed.corrections))
                 self._add(parsed, raw.number)
                 if parsed.problem:
                     problems.append((sentence, parsed.problem))
-        self._lines += _outcome(raw, problems, found)
+        self._lines += _outcome(raw, problems, has_flows)
 
     def _add(self, parsed: ParsedSentence, number: int) -> None:
         for clause in parsed.clauses:
@@ -238,10 +247,10 @@ def _is_instruction(text: str) -> bool:
 
 
 def _outcome(
-    raw: _RawLine, problems: list[tuple[str, str]], found: bool
+    raw: _RawLine, problems: list[tuple[str, str]], has_flows: bool
 ) -> Iterator[DescriptionLine]:
-    if found or not problems:
-        yield _line(raw, "flow" if found else "instruction")
+    if has_flows or not problems:
+        yield _line(raw, "flow" if has_flows else "instruction")
     for sentence, problem in problems:
         yield DescriptionLine(
             number=raw.number, text=sentence, role="not_understood", problem=problem
@@ -254,7 +263,7 @@ def _line(raw: _RawLine, role: LineRole) -> DescriptionLine:
 
 def _raw_lines(text: str) -> Iterator[_RawLine]:
     for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip()
+        bare = " ".join(line.split())
         if not re.search(r"\w", bare):
             continue  # blank line or ruler
         stripped = _BULLET.sub("", bare)
@@ -263,9 +272,9 @@ def _raw_lines(text: str) -> Iterator[_RawLine]:
 
 def _as_heading(raw: _RawLine) -> str:
     """Return the text of a heading, or an empty string."""
-    found = _MARKDOWN.match(raw.text)
-    if found:
-        return str(found["hash"] or found["bold"]).rstrip(":").strip()
+    match = _MARKDOWN.match(raw.text)
+    if match:
+        return str(match["hash"] or match["bold"]).rstrip(":").strip()
     if raw.text.endswith(":") and not parse_sentence(raw.text.rstrip(":")).clauses:
         return raw.text.rstrip(": ")
     bare = take_schedule(raw.text).text
@@ -291,13 +300,13 @@ def _names_only(text: str) -> bool:
 
 def _inline_heading(text: str) -> tuple[str, str]:
     """Split `Revenue pipeline: a -> b` into its heading and the rest."""
-    found = _INLINE_HEADING.match(text)
-    if found is None or len(found["head"].split()) > 6:
+    match = _INLINE_HEADING.match(text)
+    if match is None or len(match["head"].split()) > 6:
         return "", text
-    bare = take_schedule(found["head"]).text
+    bare = take_schedule(match["head"]).text
     titled = _HEADING_NOUN.search(bare) is not None and _names_only(bare)
-    if titled or (bare.strip() and _ARROW.search(found["rest"])):  # any words before arrows
-        return found["head"], found["rest"]
+    if titled or (bare.strip() and _ARROW.search(match["rest"])):  # any words before arrows
+        return match["head"], match["rest"]
     return "", text
 
 

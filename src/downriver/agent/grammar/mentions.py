@@ -68,8 +68,8 @@ def parse_mentions(text: str) -> list[Mention] | None:
     text = re.sub(r"^both\s+", "", text.strip(" ,;."), flags=re.IGNORECASE)
     if not text:
         return None
-    found = [parse_mention(part.removeprefix("by ")) for part in _AND.split(text) if part]
-    return [m for m in found if m is not None] if found and all(found) else None
+    mentions = [parse_mention(part.removeprefix("by ")) for part in _AND.split(text) if part]
+    return [m for m in mentions if m is not None] if mentions and all(mentions) else None
 
 
 def parse_mention(text: str) -> Mention | None:
@@ -77,8 +77,8 @@ def parse_mention(text: str) -> Mention | None:
     words = _bare_words(text)
     if not words:
         return None
-    if len(words) == 1 and (found := _explicit(words[0], text)):
-        return found
+    if len(words) == 1 and (explicit := _explicit(words[0], text)):
+        return explicit
     inner = _content_of(words)
     if inner is not None:
         return parse_mention(inner)
@@ -137,7 +137,7 @@ def _content_of(words: list[str]) -> str | None:
             contents = word == "from" or any(w in CONTENTS for w in lowered[:at])
             if contents and not any(map(is_marked, words[:at])):
                 return " ".join(words[at + 1 :])
-            # `the orders table in Postgres`: where it is kept is no part of its name
+            # `the orders table in Postgres`: the place is not part of the name
             if word in ("in", "of") and lowered[-1] in SYSTEMS | set(KINDS):
                 return " ".join(words[:at])
     return None
@@ -197,7 +197,7 @@ def _system(words: list[str], text: str) -> Mention | None:
     return Mention(text, f"api:{slug([name, *more])}", _SYSTEM)
 
 
-def _plain(words: list[str], text: str) -> Mention | None:
+def _plain_word(words: list[str], text: str) -> Mention | None:
     """Parse a single plain word such as `orders`; generic words for data are not names."""
     lowered = words[0].casefold()
     if len(words) != 1 or lowered in _NO_NAMES or not IDENTIFIER.fullmatch(words[0]):
@@ -217,7 +217,7 @@ def _phrase(words: list[str], text: str) -> Mention | None:
     return Mention(text, f"table:{slug(words)}", _PHRASE)
 
 
-_RULES = (_tool, _by_kind, _marked, _system, _plain, _phrase)
+_RULES = (_tool, _by_kind, _marked, _system, _plain_word, _phrase)
 
 
 class UnclearError(Exception):
@@ -263,38 +263,38 @@ def make_clause(
 def splits(text: str, words: str) -> Iterator[tuple[str, str]]:
     """Yield the text before and after each occurrence of the words, in the order of the words."""
     for word in words.split():
-        for found in re.finditer(rf"(?:^|(?<=\s)){word}\s+", text, re.IGNORECASE):
-            yield text[: found.start()].strip(" ,"), text[found.end() :].strip()
+        for match in re.finditer(rf"(?:^|(?<=\s)){word}\s+", text, re.IGNORECASE):
+            yield text[: match.start()].strip(" ,"), text[match.end() :].strip()
 
 
 def made_in(text: str) -> list[Mention] | None:
     """Return the mentions of outputs. Here `events` is a name; as an input it is not."""
-    found = data_in(text)
-    bare = parse_made(text) if found is None else None
-    return [bare] if bare is not None else found
+    mentions = data_in(text)
+    bare = parse_made(text) if mentions is None else None
+    return [bare] if bare is not None else mentions
 
 
 def data_in(text: str) -> list[Mention] | None:
     """Return the mentions of data; None if one is a tool that only moves data."""
-    found = parse_mentions(text)
-    if found is None or any(m.actor for m in found):
+    mentions = parse_mentions(text)
+    if mentions is None or any(m.actor for m in mentions):
         return None
-    return found
+    return mentions
 
 
 def model_in(actor: str) -> Mention | None:
     """Return the model, if the actor is a machine-learning model."""
-    found = parse_mention(actor.strip(" ,")) if actor.strip(" ,") else None
-    return found if found is not None and found.kind == "model" else None
+    mention = parse_mention(actor.strip(" ,")) if actor.strip(" ,") else None
+    return mention if mention is not None and mention.kind == "model" else None
 
 
 def without_actor(text: str) -> tuple[str, str]:
     """Split off the actor: `B by dbt`, `B via the sync job`."""
-    found = BY.search(text)
-    who = parse_mention(found["who"]) if found else None
-    if found is None or who is None or not (who.actor or who.kind == "model"):
+    match = BY.search(text)
+    who = parse_mention(match["who"]) if match else None
+    if match is None or who is None or not (who.actor or who.kind == "model"):
         return text, ""
-    return text[: found.start()], found["who"]
+    return text[: match.start()], match["who"]
 
 
 def how_made(verb: str, rest: str) -> tuple[str, str]:

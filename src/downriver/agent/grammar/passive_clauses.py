@@ -38,9 +38,9 @@ def is_made_into(text: str) -> Clause | None:
         match = _PASSIVE.fullmatch(before)
         if match is None or not is_participle(match["how"].split()[0].strip(",")):
             continue
-        found = _passive(match["subject"], match["how"], after, 0.97)
-        if found is not None:
-            return found
+        clause = _passive(match["subject"], match["how"], after, 0.97)
+        if clause is not None:
+            return clause
     return None
 
 
@@ -48,14 +48,14 @@ def made_into(text: str) -> Clause | None:
     """A cleaned and deduplicated into B."""
     for before, after in splits(text, "into onto"):
         match = _TELEGRAPHIC.fullmatch(before)
-        found = match and _passive(match["subject"], match["how"], after, 0.85)
-        if found:
-            return found
+        clause = match and _passive(match["subject"], match["how"], after, 0.85)
+        if clause:
+            return clause
     return None
 
 
 def _passive(subject: str, how: str, after: str, sure: float) -> Clause | None:
-    joined, scorer = _joined(how), _scored_by(how)
+    joined, scorer = _join_inputs(how), _scored_by(how)
     how, after = _purpose(how, after)
     after, by = without_actor(after)
     targets, sources = made_in(after), _sources(subject, how)
@@ -73,8 +73,8 @@ def _sources(subject: str, how: str) -> list[Mention] | None:
     at = how.casefold().find("from ")
     if at < 0:
         return data_in(subject)
-    found = _FROM.fullmatch(how[at:])
-    return data_in(found["names"]) if found else None
+    match = _FROM.fullmatch(how[at:])
+    return data_in(match["names"]) if match else None
 
 
 def _purpose(how: str, after: str) -> tuple[str, str]:
@@ -92,9 +92,9 @@ _DONE_BY = re.compile(
 
 
 def _scored_by(how: str) -> Mention | None:
-    """Return the model that did it: `scored by model:m and saved`."""
-    found = (model_in(by["who"]) for by in _DONE_BY.finditer(how))
-    return next((model for model in found if model is not None), None)
+    """Return the model of a clause: `scored by model:m and saved`."""
+    models = (model_in(by["who"]) for by in _DONE_BY.finditer(how))
+    return next((model for model in models if model is not None), None)
 
 
 _JOINED_WITH = re.compile(
@@ -107,24 +107,24 @@ _JOINED_WITH = re.compile(
 _AND_DONE = re.compile(r",?\s+and\s+(?:[a-z]+ed|written|sent|put|fed|built)\b.*$", re.IGNORECASE)
 
 
-def _joined(how: str) -> list[Mention] | None:
+def _join_inputs(how: str) -> list[Mention] | None:
     """Return the inputs of a join; None if they cannot be read."""
-    found = _JOINED_WITH.fullmatch(how)
-    if found is None or is_participle(found["others"].split()[0]):
+    match = _JOINED_WITH.fullmatch(how)
+    if match is None or is_participle(match["others"].split()[0]):
         return []
-    others = _AND_DONE.sub("", found["others"])
+    others = _AND_DONE.sub("", match["others"])
     return data_in(others) or data_in(ON.sub("", others))
 
 
 def is_used_by(text: str) -> Clause | None:
     """A is read by B; A is shown in B."""
-    found = _USED_BY.fullmatch(text)
-    if found is None:
+    match = _USED_BY.fullmatch(text)
+    if match is None:
         return None
-    sources, targets = made_in(found["sources"]), data_in(found["targets"])
+    sources, targets = made_in(match["sources"]), data_in(match["targets"])
     if not sources or not targets:
         return None
-    return make_clause(sources, targets, found["how"], 0.95)
+    return make_clause(sources, targets, match["how"], 0.95)
 
 
 _USED_BY = re.compile(
@@ -171,12 +171,12 @@ def _origins(how: str) -> Iterator[tuple[str, str]]:
     noun = _NOUN_OF.fullmatch(how)
     if noun is not None:
         yield noun["verb"], noun["rest"]
-    found = _ORIGIN.fullmatch(how)
-    if found is None or not is_participle(found["verb"].split()[0]):
+    match = _ORIGIN.fullmatch(how)
+    if match is None or not is_participle(match["verb"].split()[0]):
         return
-    verb, by = found["verb"].split()[0].casefold(), found["by"].casefold()
+    verb, by = match["verb"].split()[0].casefold(), match["by"].casefold()
     fits = by in ("from", "out of", "on top of", "off of", "off", "using")
     fits = fits or (by in ("by", "with", "via") and verb in _MADE_BY)
     fits = fits or (by == "on" and verb in ("based", "built")) or (by == "of" and verb != "used")
     if fits:
-        yield how[: found.start("rest")].strip(), found["rest"]
+        yield how[: match.start("rest")].strip(), match["rest"]

@@ -101,10 +101,10 @@ def _parse_equation(text: str) -> list[Clause] | None:
 
 
 def _without_note(text: str) -> tuple[str, str]:
-    found = _NOTE.search(text)
-    if found is None:
+    match = _NOTE.search(text)
+    if match is None:
         return text, ""
-    return text[: found.start()], found["note"] or found["bracket"] or found["after"] or ""
+    return text[: match.start()], match["note"] or match["bracket"] or match["after"] or ""
 
 
 def _parts(text: str) -> list[str]:
@@ -118,12 +118,12 @@ def _parts(text: str) -> list[str]:
 def _stop(part: str) -> list[Mention]:
     part = part.strip(" []#/")
     # Between arrows a single `a` is a name, not an article.
-    found = parse_mentions(re.sub(r"(?<!\S)([aA])(?=\s*(?:[,+&]|$))", QUOTE_MARK + r"\1", part))
-    if not found:
+    mentions = parse_mentions(re.sub(r"(?<!\S)([aA])(?=\s*(?:[,+&]|$))", QUOTE_MARK + r"\1", part))
+    if not mentions:
         raise UnclearError(
             f"{part.strip()!r} is not a name" if part.strip() else "an arrow has no name at one end"
         )
-    return found
+    return mentions
 
 
 def _step(sources: list[Mention], targets: list[Mention], label: str) -> Clause:
@@ -156,9 +156,9 @@ def parse_clause(text: str) -> list[Clause]:
     """Return the clause of the first pattern that matches; an empty list if none does."""
     text = re.sub(r"\s+", " ", text).strip(" ,;.")
     for pattern in PATTERNS:
-        found = pattern(text)
-        if found is not None and not _left_out(text, found):
-            return [found]
+        clause = pattern(text)
+        if clause is not None and not _missed_names(text, clause):
+            return [clause]
     return []
 
 
@@ -168,10 +168,13 @@ _BESIDE = re.compile(r"\b(?:on|by|per|over|for|where|using|via|at)\s+\S+", re.IG
 _JOINED_NAME = re.compile(r"(?:\b(?:with|and|plus|from|to)|,)\s+(?P<name>\S+)", re.IGNORECASE)
 
 
-def _left_out(text: str, clause: Clause) -> list[str]:
-    """Return names of the text that the clause lacks: then the pattern misread the text."""
+def _missed_names(text: str, clause: Clause) -> list[str]:
+    """Return names in the text that are not in the clause.
+
+    If there are any, the pattern misread the text.
+    """
     ends = " ".join(m.text for m in (*clause.sources, *clause.targets, *filter(None, [clause.via])))
-    joined = {found["name"].strip(",;.()") for found in _JOINED_NAME.finditer(clause.how)}
+    joined = {match["name"].strip(",;.()") for match in _JOINED_NAME.finditer(clause.how)}
     names = [word.strip(",;.()") for word in _BESIDE.sub("", text).split()]
     return [
         name
@@ -273,8 +276,8 @@ def parse_sentence(
 ) -> ParsedSentence:
     """Parse a sentence; `before` are the names that `it` refers to.
 
-    If a sentence has no flow as written, its misspelt words are corrected, unless they are among
-    the `known` names. If a name in it is close to a word such as `what`, the sentence is not read.
+    If a sentence has no flow as written, its misspelt words are corrected, except the `known`
+    names. If a name in it is close to a word such as `what`, the sentence is not read.
     """
     text = _ADD.sub(" and ", plain_names(text))
     parsed = _parse_as_written(text, before)
@@ -321,8 +324,8 @@ def _parse_as_written(text: str, before: tuple[str, ...]) -> ParsedSentence:
 def _mark_quotes(text: str) -> str:
     """Mark quoted text, so that it stays one name."""
 
-    def mark(found: re.Match[str]) -> str:
-        inner = next(group for group in found.groups() if group)
+    def mark(match: re.Match[str]) -> str:
+        inner = next(group for group in match.groups() if group)
         return QUOTE_MARK + inner.strip().replace(" ", QUOTED_SPACE)
 
     return _QUOTED.sub(mark, unquoted(text))
@@ -332,10 +335,10 @@ _NOW = re.compile(r"\b(?:is|are)\s+(?:(?:now|also|currently)\s+)*(?P<verb>[a-z]+
 _ALL = re.compile(r"\s+all\s+(?=(?:feed|go|flow|land|end|are)\b)")
 
 
-def _present(found: re.Match[str]) -> str:
+def _present(match: re.Match[str]) -> str:
     """`is now feeding` → feeds."""
-    base = GERUNDS.get(found["verb"])
-    return third_person(base) if base else found[0]
+    base = GERUNDS.get(match["verb"])
+    return third_person(base) if base else match[0]
 
 
 def _without_frame(text: str) -> str:
@@ -343,17 +346,17 @@ def _without_frame(text: str) -> str:
     text = _COLON_FRAME.sub("", text)
     text = _FRAME.sub("", text)
     text = _ASIDE.sub(" ", _FLOW_THAT.sub("", text))
-    found = _NAME_COLON.match(text)
-    if found and is_participle(found["verb"]):
-        return f"{found['name']} is {found['rest']}"  # `orders: built from raw_orders`
+    match = _NAME_COLON.match(text)
+    if match and is_participle(match["verb"]):
+        return f"{match['name']} is {match['rest']}"  # `orders: built from raw_orders`
     return text
 
 
 def _replace_pronoun(text: str, before: tuple[str, ...]) -> tuple[str, bool]:
-    found = _PRONOUN.match(text)
-    if found is None or not before:
+    match = _PRONOUN.match(text)
+    if match is None or not before:
         return text, False
-    return f"{' and '.join(before)} {text[found.end() :]}", True
+    return f"{' and '.join(before)} {text[match.end() :]}", True
 
 
 def _parse(text: str) -> list[Clause]:
@@ -371,7 +374,7 @@ def _parse_chain(text: str) -> list[Clause]:
         first = parse_clause(text[: cut.start()])
         if not first:
             continue
-        subject = " and ".join(_referred(mention) for mention in first[-1].last)
+        subject = " and ".join(_mention_text(mention) for mention in first[-1].last)
         alone = text[cut.end() :]
         rest = _with_subject(subject, alone)
         following = _whole(alone) or _whole(rest)
@@ -380,7 +383,7 @@ def _parse_chain(text: str) -> list[Clause]:
     return []
 
 
-def _referred(mention: Mention) -> str:
+def _mention_text(mention: Mention) -> str:
     """Return text that parses to the same mention: its own text, else its id."""
     return mention.text if parse_mention(mention.text) else mention.id
 

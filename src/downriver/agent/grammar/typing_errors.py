@@ -1,4 +1,4 @@
-"""Typing errors: the distance between two words, and the known word that a misspelt one means."""
+"""Typing errors: the distance between two words, and the correction of a misspelt word."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHORT = word_set(
     "what that this from into with when path does drop feed uses used owns join goes tell both "
     "then back data"
 )
-# Words that are close to one of the vocabulary, and right.
+# Correct words that are close to a word of the vocabulary.
 _RIGHT = word_set(
     """
     bigint boolean brand carts char charge charges chat chats claims codes core costs date
@@ -76,12 +76,12 @@ class CorrectedText(NamedTuple):
 
 
 def correct(text: str, is_name: Callable[[str], bool] = lambda _word: False) -> CorrectedText:
-    """Correct the plain words of a text that are close to a known word, and are no name."""
+    """Correct the plain words of a text that are close to a known word and are not a name."""
     corrections: list[Correction] = []
 
-    def replace(found: re.Match[str]) -> str:
-        word = found[0]
-        meant = meant_word(word.casefold()) if _may_be_misspelt(word, found.start()) else None
+    def replace(match: re.Match[str]) -> str:
+        word = match[0]
+        meant = meant_word(word.casefold()) if _may_be_misspelt(word, match.start()) else None
         if meant is None or is_name(word):
             return word
         corrections.append(Correction(word, meant))
@@ -95,14 +95,14 @@ def correct(text: str, is_name: Callable[[str], bool] = lambda _word: False) -> 
 
 
 def _may_be_misspelt(word: str, at: int) -> bool:
-    """A capital letter inside a sentence starts a name."""
+    """Return whether a word may be misspelt. A capital letter inside a sentence starts a name."""
     return word.islower() or (at == 0 and word[1:].islower())
 
 
 @lru_cache(maxsize=4096)
 def meant_word(word: str) -> str | None:
     """Return the correction of a misspelt word; None if it is known or similar to none."""
-    if word in VOCABULARY or word in _RIGHT:
+    if word in VOCABULARY or word in _RIGHT or len(word) > _LONGEST:
         return None
     if len(word) < 4:
         close = [known for known in _SHORT if len(known) == 4 and distance(word, known) == 1]
@@ -118,6 +118,7 @@ def meant_word(word: str) -> str | None:
 
 
 _LONG = 8  # letters of a word that may have two errors
+_LONGEST = max(map(len, VOCABULARY)) + 2  # a longer word is not close to any
 
 
 @lru_cache(maxsize=1)

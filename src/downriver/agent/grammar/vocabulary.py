@@ -154,10 +154,10 @@ _URL_END = re.compile(rf"({URL.pattern})[/?!]+(?=[\s,;.)]|$)", re.IGNORECASE)
 def plain_names(text: str) -> str:
     """Return a text with `[dbo].[Orders]` as `dbo.Orders`, and URLs without a slash at the end."""
 
-    def dotted(found: re.Match[str]) -> str:
-        if found[2] is None:
-            return found[0]  # `-[dedupe]->`, `[x] done`
-        name = ".".join(part for part in found.groups() if part)
+    def dotted(match: re.Match[str]) -> str:
+        if match[2] is None:
+            return match[0]  # `-[dedupe]->`, `[x] done`
+        name = ".".join(part for part in match.groups() if part)
         return f"`{name}`" if " " in name else name
 
     return _URL_END.sub(r"\1", _BRACKETED.sub(dotted, text))
@@ -330,11 +330,11 @@ class TextAndSchedule(NamedTuple):
 
 def take_schedule(text: str) -> TextAndSchedule:
     """Split the first schedule off a sentence."""
-    found = _SCHEDULE.search(text)
-    if found is None:
+    match = _SCHEDULE.search(text)
+    if match is None:
         return TextAndSchedule(text, "")
-    when = found["first"] or found["led"] or found["tool"] or found["bare"]
-    before, after = text[: found.start()], text[found.end() :]
+    when = match["first"] or match["led"] or match["tool"] or match["bare"]
+    before, after = text[: match.start()], text[match.end() :]
     if before.rstrip().endswith("(") and after.lstrip().startswith(")"):
         before, after = before.rstrip()[:-1], after.lstrip()[1:]
     rest = re.sub(r"\(\s*\)", "", f"{before.rstrip(' ,')} {after.lstrip(' ,:')}")
@@ -343,9 +343,9 @@ def take_schedule(text: str) -> TextAndSchedule:
 
 def parse_schedule_line(text: str) -> str:
     """Return the schedule of a line that contains only a schedule, else an empty string."""
-    found = _LABEL.fullmatch(text.strip())
-    when = found["when"] if found else text.strip().rstrip(".")
-    if found and _CRON.fullmatch(when.strip("`\"'")):
+    match = _LABEL.fullmatch(text.strip())
+    when = match["when"] if match else text.strip().rstrip(".")
+    if match and _CRON.fullmatch(when.strip("`\"'")):
         return when.strip("`\"'")
     timed = take_schedule(when)
     return timed.schedule if timed.schedule and not timed.text.strip(" .,()") else ""

@@ -264,10 +264,10 @@ def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozense
 
     `known` are plain words that are names.
     """
+    text, question = _without_blanks(text), _without_blanks(corrected or text)
     for kind, is_meant in COMMANDS:
         if is_meant(text):
             return Intent(kind)
-    question = corrected or text
     is_statement = not QUESTION.search(question)
     if REGISTER.search(question) or (is_statement and _describes_flows(text, known)):
         return Intent("register")
@@ -286,6 +286,13 @@ def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozense
     return Intent("register" if _has_problem(text, known) else "unknown")
 
 
+def _without_blanks(text: str) -> str:
+    """Return a text without repeated blanks, which many patterns would read again and again."""
+    return "\n".join(
+        line for line in (" ".join(line.split()) for line in text.splitlines()) if line
+    )
+
+
 def direction_of(text: str) -> str:
     """Return the direction of a question; both if it states none or both."""
     stated = {word.lower() for word in re.findall(r"\b(up|down)streams?\b", text, re.IGNORECASE)}
@@ -302,23 +309,25 @@ def direction_of(text: str) -> str:
 
 def depth_of(text: str) -> int | None:
     """Return the number of steps in a question; None for all."""
-    found = DEPTH.search(text)
-    if found:
-        return int(found[1] or found[2])
+    match = DEPTH.search(text)
+    if match:
+        return int(match[1] or match[2])
     return 1 if DIRECT.search(text) else None
 
 
 def _describes_flows(text: str, known: frozenset[str]) -> bool:
     if "?" in text:
         return False
-    found = parse_description(text, known)
+    description = parse_description(text, known)
     # A message with mostly flows, or a list with at least one, describes a pipeline.
     listed = len(_ITEM.findall(text)) > 1
-    return bool(found.flows) and (listed or len(found.flows) >= len(found.not_understood))
+    return bool(description.flows) and (
+        listed or len(description.flows) >= len(description.not_understood)
+    )
 
 
 def _has_problem(text: str, known: frozenset[str]) -> bool:
-    """True for a description that was read, but not registered for a reason."""
+    """Return whether a description was read and then not registered for a reason."""
     lines = parse_description(text, known).not_understood
     return "?" not in text and any(line.problem != NO_FLOW for line in lines)
 

@@ -30,6 +30,7 @@ _TOKEN = re.compile(
 )
 _LONGEST_PHRASE = 3
 _MOST = 6
+_MOST_WORDS = 40  # that are looked up as parts of names
 _NAME = r"[`\"]?([\w$#]+)[`\"]?"
 _COLUMN_NOUN = re.compile(
     rf"\b(?:columns?|fields?|attributes?)\s+(?:called\s+|named\s+)?{_NAME}"
@@ -116,15 +117,15 @@ async def _column_with_edges(
 
 def _stated_columns(text: str, entity: NamedEntity) -> list[str]:
     """Return the words beside `column`, without the dataset."""
-    found = [match[1] or match[2] for match in _COLUMN_NOUN.finditer(text)]
-    return [word for word in found if word.casefold() != _short(entity)]
+    columns = [match[1] or match[2] for match in _COLUMN_NOUN.finditer(text)]
+    return [word for word in columns if word.casefold() != _short(entity)]
 
 
 def _placed_words(text: str, entity: NamedEntity) -> list[str]:
     """Return the word before `in t` or `of t`."""
     place = rf"{_NAME}{_PART_OF}\S*{re.escape(_short(entity))}\b"
-    found = re.search(place, text, re.IGNORECASE)
-    return [found[1]] if found else []
+    match = re.search(place, text, re.IGNORECASE)
+    return [match[1]] if match else []
 
 
 def _short(entity: NamedEntity) -> str:
@@ -132,7 +133,7 @@ def _short(entity: NamedEntity) -> str:
 
 
 def mask_names(text: str) -> str:
-    """Return a text in which explicit names are replaced: their words mean nothing else."""
+    """Return a text without explicit names, so that their words are not read as anything else."""
     return _TOKEN.sub(lambda found: _MASK if _token(found).sure else found[0], plain_names(text))
 
 
@@ -141,7 +142,7 @@ _MASK = "name_1"
 
 def plain_words(text: str) -> list[str]:
     """Return the words of a question that may be part of a name."""
-    tokens = [_token(found) for found in _TOKEN.finditer(plain_names(text))]
+    tokens = [_token(match) for match in _TOKEN.finditer(plain_names(text))]
     return [
         t.text for t in tokens if t.text.casefold() not in QUESTION_WORDS | set(KINDS) | CONTENTS
     ]
@@ -149,9 +150,9 @@ def plain_words(text: str) -> list[str]:
 
 def _candidates(text: str) -> Iterator[_Candidate]:
     """Yield possible names: first those that can only be names, then words and phrases."""
-    tokens = [_token(found) for found in _TOKEN.finditer(text)]
-    yield from (token for token in tokens if token.sure)
-    plain = [t.text for t in tokens if not t.sure]
+    tokens = [_token(match) for match in _TOKEN.finditer(text)]
+    yield from [token for token in tokens if token.sure][:_MOST_WORDS]
+    plain = [t.text for t in tokens if not t.sure][:_MOST_WORDS]
     for size in range(_LONGEST_PHRASE, 0, -1):
         for at in range(len(plain) - size + 1):
             words = plain[at : at + size]
@@ -166,8 +167,8 @@ def _candidates(text: str) -> Iterator[_Candidate]:
                 yield _Candidate(f"{kind}:{word.lower()}", False)
 
 
-def _token(found: re.Match[str]) -> _Candidate:
-    quoted = found[1] or found[2]
-    if quoted or found[3] or found[4]:
-        return _Candidate(quoted or found[3] or found[4], True)
-    return _Candidate(found[5], is_marked(found[5]))
+def _token(match: re.Match[str]) -> _Candidate:
+    quoted = match[1] or match[2]
+    if quoted or match[3] or match[4]:
+        return _Candidate(quoted or match[3] or match[4], True)
+    return _Candidate(match[5], is_marked(match[5]))

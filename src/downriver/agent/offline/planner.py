@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
+from downriver.agent.grammar.limits import check_lines
 from downriver.agent.grammar.typing_errors import correct
 from downriver.agent.offline import replies
 from downriver.agent.offline.intents import SQL, Intent, read_intent
@@ -25,6 +27,9 @@ _LABEL = re.compile(
     r"change)\s*:[ \t]*(?P<value>.*?)\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
+
+
+_LONG_BLANK = re.compile(r"\s{100,}")
 
 
 class GateMessage(NamedTuple):
@@ -82,10 +87,16 @@ class OfflinePlanner:
 
     async def answer(self, text: str, toolbox: Toolbox) -> str:
         """Return the answer to a message. Errors become part of the answer."""
-        corrected = correct(text)
+        text = _LONG_BLANK.sub("\n", text)
+        try:
+            check_lines(text, "message")
+        except InvalidRequestError as error:
+            return _error_reply(error)
+        # On a thread, because a long text takes seconds and a server has other requests.
+        corrected = await asyncio.to_thread(correct, text)
         known = await known_names((c.written for c in corrected.corrections), toolbox.context)
-        corrected = correct(text, known.__contains__)
-        intent = read_intent(text, corrected.text, known)
+        corrected = await asyncio.to_thread(correct, text, known.__contains__)
+        intent = await asyncio.to_thread(read_intent, text, corrected.text, known)
         as_written = intent.kind in ("help", "gate", "sql", "register")
         message = text if as_written else corrected.text
         try:
@@ -93,6 +104,7 @@ class OfflinePlanner:
         except DownriverError as error:
             if intent.kind == "gate" or (self._gate and intent.kind == "impact"):
                 return replies.render_undecided(error.message)
+            toolbox.note_candidates(error)
             reply = _error_reply(error)
         return reply if as_written else replies.with_corrections(reply, corrected.corrections)
 
@@ -109,22 +121,26 @@ class OfflinePlanner:
         names = await find_names(text, toolbox.context)
         if names.unknown and (strict or not names.entities):
             raise names.unknown[0]
-        found = names.entities
-        if not found and self._topic is not None and re.search(r"\b(?:it|its|that|this)\b", text):
-            found = [self._topic]
-        if not found:
+        named_entities = names.entities
+        if (
+            not named_entities
+            and self._topic is not None
+            and re.search(r"\b(?:it|its|that|this)\b", text)
+        ):
+            named_entities = [self._topic]
+        if not named_entities:
             await _suggest(text, toolbox)
-        self._topic = found[0]
-        return found
+        self._topic = named_entities[0]
+        return named_entities
 
 
 async def _suggest(text: str, toolbox: Toolbox) -> NoReturn:
     """Raise an error with similar names, for a question that names no known entity."""
     words = plain_words(text)
     for word in words:
-        found = await toolbox.context.tracker.search_entities(word, 5)
-        if found.entities:
-            raise EntityNotFoundError(word, [entity.entity_id for entity in found.entities])
+        answer = await toolbox.context.tracker.search_entities(word, 5)
+        if answer.entities:
+            raise EntityNotFoundError(word, [entity.entity_id for entity in answer.entities])
     if words:
         raise EntityNotFoundError(words[0])
     raise InvalidRequestError("entity", "name a dataset, as in table:orders")
@@ -160,11 +176,11 @@ class _Question:
 
     async def _entity(self, *, strict: bool = True) -> NamedEntity:
         """Return the one entity of the question."""
-        found = await self._planner.topic(self._text, self._toolbox, strict=strict)
-        if len(found) > 1 and strict:
-            names = " or ".join(str(entity) for entity in found)
+        named_entities = await self._planner.topic(self._text, self._toolbox, strict=strict)
+        if len(named_entities) > 1 and strict:
+            names = " or ".join(str(entity) for entity in named_entities)
             raise InvalidRequestError("entity", f"which one do you mean: {names}?")
-        return found[0]
+        return named_entities[0]
 
     async def help(self) -> str:
         return HELP
@@ -423,5 +439,5 @@ def _statement_in(text: str) -> str:
     fenced = re.search(r"```(?:sql)?\s*\n(.*?)```", text, re.IGNORECASE | re.DOTALL)
     if fenced:
         return fenced[1].strip()
-    found = SQL.search(text)
-    return text[found.start() :].strip() if found else text.strip()
+    match = SQL.search(text)
+    return text[match.start() :].strip() if match else text.strip()

@@ -43,14 +43,14 @@ def render_trace(answer: TraceAnswer) -> str:
     if not answer.total:
         side = "upstream" if up else "downstream"
         return _lines(f"{answer.entity_id} has no known {side}{when}.", *_completeness(answer))
-    kinds = _counted(answer)
+    kinds = _count_entities(answer)
     lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}{when}: {kinds}."]
     lines += _tree(answer.entities)
     if answer.next_cursor:
         lines.append(f"  … {answer.total - len(answer.entities)} more")
     if answer.ends:
         label = "Original sources" if up else "Final consumers"
-        lines.append(f"{label}: {_listed(answer.ends, answer.end_count)}.")
+        lines.append(f"{label}: {_list_names(answer.ends, answer.end_count)}.")
     return _lines(*lines, *_completeness(answer))
 
 
@@ -81,7 +81,7 @@ def _related(entity: Related) -> str:
     return f"{entity.entity_id}{how}{when}{stale}"
 
 
-def _counted(answer: TraceAnswer) -> str:
+def _count_entities(answer: TraceAnswer) -> str:
     kinds = Counter(entity.kind for entity in answer.entities)
     most = kinds.most_common(1)[0][0]
     kinds[most] += answer.total - len(answer.entities)  # those on other pages
@@ -119,7 +119,7 @@ def render_gate(answer: GateAnswer) -> str:
         f"RECOMMENDATION: {answer.recommendation}",
     ]
     if answer.affected:
-        lines.append(f"AFFECTED: {_listed(answer.affected, answer.affected_systems)}")
+        lines.append(f"AFFECTED: {_list_names(answer.affected, answer.affected_systems)}")
     if answer.ask:
         lines.append(f"OWNERS TO ASK: {', '.join(answer.ask)}")
     if answer.note:
@@ -156,9 +156,9 @@ def render_kpis(answer: KpisAnswer) -> str:
     )
     listed = (("orphans", k.orphans), ("failing jobs", k.failing_jobs), ("late jobs", k.late_jobs))
     lines += [
-        f"  {label}: {found.count} ({_listed(found.examples, found.count)})"
-        for label, found in listed
-        if found.count
+        f"  {label}: {count.count} ({_list_names(count.examples, count.count)})"
+        for label, count in listed
+        if count.count
     ]
     return _lines(*lines)
 
@@ -174,7 +174,7 @@ def render_incident(answer: IncidentAnswer) -> str:
         lines.append(f"  {suspect.id} (score {suspect.score}): {why}{_owners(suspect.owners)}")
     if answer.affected:
         label = "Downstream" if answer.status == "healthy" else "Affected"
-        lines.append(f"{label}: {_listed(answer.affected, answer.affected_count)}.")
+        lines.append(f"{label}: {_list_names(answer.affected, answer.affected_count)}.")
     if answer.owners_to_tell:
         lines.append(f"Notify: {', '.join(answer.owners_to_tell)}.")
     return _lines(*lines, *_completeness(answer))
@@ -187,8 +187,8 @@ def render_diagnosis(answer: DiagnoseAnswer) -> str:
     lines += [f"  {how}" for how in answer.transformations]
     lines += [f"Look first at {s.entity}: {s.reason}" for s in answer.look_first]
     lines += [
-        f"  {found.source}: last updated {found.last_updated or 'unknown'}"
-        for found in answer.freshness
+        f"  {freshness.source}: last updated {freshness.last_updated or 'unknown'}"
+        for freshness in answer.freshness
     ]
     lines += [
         f"  failed: {run.job} at {run.ended_at or run.started_at}: {run.error or 'no reason given'}"
@@ -224,9 +224,8 @@ def render_fix(answer: FixAnswer) -> str:
     if answer.left_count > len(answer.left_to_people):
         lines.append(f"Needs a decision: {answer.left_count - len(answer.left_to_people)} more")
     if answer.remaining:
-        lines.append(
-            f"Still affected after the patch: {_listed(answer.remaining, answer.remaining_count)}"
-        )
+        remaining = _list_names(answer.remaining, answer.remaining_count)
+        lines.append(f"Still affected after the patch: {remaining}")
     return _lines(*lines)
 
 
@@ -258,7 +257,7 @@ def render_shared(answer: SharedAnswer) -> str:
         ("downstream of both", answer.downstream, answer.downstream_count),
     )
     for label, names, count in sides:
-        lines.append(f"  {label}: {_listed(names, count) if count else 'none known'}")
+        lines.append(f"  {label}: {_list_names(names, count) if count else 'none known'}")
     return _lines(*lines, *_completeness(answer))
 
 
@@ -266,11 +265,13 @@ def render_tag(answer: TagAnswer) -> str:
     """Render where a tag is set, and the columns that it reaches."""
     if not answer.tagged_count:
         return _lines(f"Nothing has the tag {answer.tag!r}.", *_completeness(answer))
-    lines = [f"{answer.tag} is set on {_listed(answer.tagged, answer.tagged_count)}."]
-    reached = _listed(answer.reached, answer.reached_count) if answer.reached_count else "no column"
+    lines = [f"{answer.tag} is set on {_list_names(answer.tagged, answer.tagged_count)}."]
+    reached = (
+        _list_names(answer.reached, answer.reached_count) if answer.reached_count else "no column"
+    )
     lines.append(f"It reaches {reached}.")
     if answer.masked_count:
-        lines.append(f"It is masked before {_listed(answer.masked, answer.masked_count)}.")
+        lines.append(f"It is masked before {_list_names(answer.masked, answer.masked_count)}.")
     return _lines(*lines, *_completeness(answer))
 
 
@@ -280,14 +281,13 @@ def render_columns(answer: ColumnAnswer) -> str:
     if not answer.derivations:
         return f"{place} has no known column lineage: it is a source, or its job reported none."
     lines = [f"{place} has {_plural(answer.total, 'derivation')}:"]
-    for found in answer.derivations:
-        inputs = ", ".join(found.input_columns) or "no column (a constant)"
-        by = f" by {found.job}" if found.job else ""
-        lines.append(
-            f"  from {inputs}{by} ({found.transformation or 'unknown'}, {found.confidence})"
-        )
-        if found.indirect_columns:
-            lines.append(f"    depending on {', '.join(found.indirect_columns)}")
+    for derivation in answer.derivations:
+        inputs = ", ".join(derivation.input_columns) or "no column (a constant)"
+        by = f" by {derivation.job}" if derivation.job else ""
+        how = f"{derivation.transformation or 'unknown'}, {derivation.confidence}"
+        lines.append(f"  from {inputs}{by} ({how})")
+        if derivation.indirect_columns:
+            lines.append(f"    depending on {', '.join(derivation.indirect_columns)}")
     return _lines(*lines)
 
 
@@ -324,7 +324,7 @@ def _facts(answer: EntityAnswer) -> Iterator[tuple[str, str]]:
         ("fed by", [e.entity_id for e in answer.upstream], answer.upstream_count),
         ("feeds", [e.entity_id for e in answer.downstream], answer.downstream_count),
     )
-    yield from ((label, _listed(names, count)) for label, names, count in lists if names)
+    yield from ((label, _list_names(names, count)) for label, names, count in lists if names)
     if answer.kind == "dataset":
         yield "certified", "yes" if answer.certified else "no"
         yield "last updated", answer.last_updated or "unknown, because no known run writes it"
@@ -393,7 +393,7 @@ def _owners(owners: Sequence[str]) -> str:
     return f" [{', '.join(owners)}]" if owners else ""
 
 
-def _listed(names: Sequence[str], total: int) -> str:
+def _list_names(names: Sequence[str], total: int) -> str:
     shown = ", ".join(names[:_NAMES_SHOWN])
     more = total - min(len(names), _NAMES_SHOWN)
     return f"{shown} and {more} more" if more > 0 else shown

@@ -31,23 +31,23 @@ class TextAndMoment(NamedTuple):
 
 def take_moment(text: str, now: datetime | None = None) -> TextAndMoment:
     """Split the moment off a question."""
-    found = _MOMENT.search(text)
-    if found is None:
+    match = _MOMENT.search(text)
+    if match is None:
         return TextAndMoment(text, None)
-    rest = re.sub(r"\s+([?.!])", r"\1", text[: found.start()] + text[found.end() :])
-    if found["date"]:
-        day = found["date"].replace(" ", "T")
+    rest = re.sub(r"\s+([?.!])", r"\1", text[: match.start()] + text[match.end() :])
+    if match["date"]:
+        day = match["date"].replace(" ", "T")
         moment = day if "T" in day else f"{day}T23:59:59Z"
         return TextAndMoment(rest, moment if moment.endswith("Z") else f"{moment}Z")
-    back = (now or datetime.now(timezone.utc)) - timedelta(days=_days_back(found))
+    back = (now or datetime.now(timezone.utc)) - timedelta(days=_days_back(match))
     return TextAndMoment(rest, back.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-def _days_back(found: re.Match[str]) -> float:
-    if found["yesterday"]:
+def _days_back(match: re.Match[str]) -> float:
+    if match["yesterday"]:
         return 1
-    if found["last"]:
-        return _DAYS[found["last"].lower()]
-    number = found["number"].lower()
+    if match["last"]:
+        return _DAYS[match["last"].lower()]
+    number = match["number"].lower()
     count = int(number) if number.isdigit() else _NUMBERS[number]
-    return count * _DAYS[found["unit"].lower()]
+    return count * _DAYS[match["unit"].lower()]

@@ -131,21 +131,21 @@ async def kpis(context: ToolContext, args: KpisArgs) -> KpisAnswer:
 
 async def tag_reach(context: ToolContext, args: TagArgs) -> TagAnswer:
     """Find where a tag such as pii is set, and the columns that the data with it reaches."""
-    found = await context.tracker.tag_reach(args.tag)
-    tagged = [*found.datasets, *found.tagged]
-    reached = [column.column for column in found.reached]
-    masked = [column.column for column in found.stopped]
+    reach = await context.tracker.tag_reach(args.tag)
+    tagged = [*reach.datasets, *reach.tagged]
+    reached = [column.column for column in reach.reached]
+    masked = [column.column for column in reach.stopped]
     return TagAnswer(
-        tag=found.tag,
+        tag=reach.tag,
         tagged=page(tagged, None, 50).items,
         tagged_count=len(tagged),
         reached=page(reached, None, 50).items,
         reached_count=len(reached),
         masked=page(masked, None, 50).items,
         masked_count=len(masked),
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        complete=reach.complete,
+        blind_spots=first_blind_spots(reach.blind_spots),
+        blind_spot_count=len(reach.blind_spots),
     )
 
 

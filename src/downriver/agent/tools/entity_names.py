@@ -141,10 +141,12 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
     looked = 0
     with lineage.session.reading() as view:
         for end in ends:
-            found = [entity.id for entity in lineage.session.find(end, view)]
-            if len(found) == 1 and not isinstance(found[0], ColumnId):
-                matches[end] = _resolved(end, entity_id(found[0], DEFAULT_NAMESPACE), found[0].name)
-            elif found or looked < _MAX_NEAR_LOOKUPS:
+            entity_ids = [entity.id for entity in lineage.session.find(end, view)]
+            if len(entity_ids) == 1 and not isinstance(entity_ids[0], ColumnId):
+                matches[end] = _resolved(
+                    end, entity_id(entity_ids[0], DEFAULT_NAMESPACE), entity_ids[0].name
+                )
+            elif entity_ids or looked < _MAX_NEAR_LOOKUPS:
                 matches[end] = _unresolved_match(end, lineage, view)
                 looked += 1
             else:
@@ -165,16 +167,19 @@ def _unresolved_match(end: str, lineage: Lineage, view: CatalogSnapshot) -> _Mat
 
 async def _match_remotely(end: str, context: ToolContext) -> _Match:
     try:
-        found = await context.tracker.get_entity(end)
+        details = await context.tracker.get_entity(end)
     except EntityNotFoundError as unknown:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as unclear:
         return _Match(end, [], unclear.message)
-    return _resolved(end, found.entity_id, found.name)
+    return _resolved(end, details.entity_id, details.name)
 
 
 def _resolved(end: str, found: str, name: str) -> _Match:
-    """Return the known entity; it is only near if it is written otherwise, as `raw/events`."""
+    """Return the known entity.
+
+    It is only near if the name is spelled differently, as `raw/events`.
+    """
     written = end if "://" in end else end.partition(":")[2] or end
     same = "://" in end or name.casefold().endswith(written.casefold())
     return _Match(found, []) if same else _Match(end, [found])

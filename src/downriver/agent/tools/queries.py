@@ -214,32 +214,32 @@ async def search_entities(context: ToolContext, args: SearchArgs) -> SearchAnswe
 
 async def get_entity(context: ToolContext, args: EntityArgs) -> EntityAnswer:
     """Get a dataset or job: columns, owners, tags, neighbours and last runs."""
-    found = await context.tracker.get_entity(args.entity_id)
+    details = await context.tracker.get_entity(args.entity_id)
     return EntityAnswer(
-        entity_id=found.entity_id,
-        id=found.id,
-        name=found.name,
-        kind=found.kind,
-        type=found.type,
-        namespace=found.namespace,
-        description=found.description[:2000],
-        owners=found.owners,
-        tags=found.tags,
-        aliases=found.aliases,
-        columns=page(found.columns, None, 100).items,
-        column_count=len(found.columns),
-        upstream=page(found.upstream, None, 20).items,
-        upstream_count=len(found.upstream),
-        downstream=page(found.downstream, None, 20).items,
-        downstream_count=len(found.downstream),
-        last_runs=found.runs,
-        last_updated=found.last_updated,
-        certified=any(tag in CERTIFIED_TAGS for tag in found.tags),
-        first_seen=found.first_seen,
-        last_seen=found.last_seen,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        entity_id=details.entity_id,
+        id=details.id,
+        name=details.name,
+        kind=details.kind,
+        type=details.type,
+        namespace=details.namespace,
+        description=details.description[:2000],
+        owners=details.owners,
+        tags=details.tags,
+        aliases=details.aliases,
+        columns=page(details.columns, None, 100).items,
+        column_count=len(details.columns),
+        upstream=page(details.upstream, None, 20).items,
+        upstream_count=len(details.upstream),
+        downstream=page(details.downstream, None, 20).items,
+        downstream_count=len(details.downstream),
+        last_runs=details.runs,
+        last_updated=details.last_updated,
+        certified=any(tag in CERTIFIED_TAGS for tag in details.tags),
+        first_seen=details.first_seen,
+        last_seen=details.last_seen,
+        complete=details.complete,
+        blind_spots=first_blind_spots(details.blind_spots),
+        blind_spot_count=len(details.blind_spots),
     )
 
 
@@ -257,12 +257,12 @@ async def _trace(context: ToolContext, args: TraceArgs, direction: str) -> Trace
     answer = await context.tracker.trace_lineage(
         args.entity_id, direction, args.max_depth, limit=_TRACE_LIMIT, as_of=args.as_of
     )
-    found = answer.lineage
-    side = found.upstream if direction == "upstream" else found.downstream
+    trace = answer.lineage
+    side = trace.upstream if direction == "upstream" else trace.downstream
     shown = page(side, args.cursor, args.limit)
     ends = [] if args.max_depth is not None else _ends(side)
     return TraceAnswer(
-        entity_id=found.entity_id,
+        entity_id=trace.entity_id,
         direction=direction,
         as_of=args.as_of,
         entities=shown.items,
@@ -311,51 +311,53 @@ def _shared(one: list[Related], other: list[Related]) -> list[str]:
 
 async def get_column_lineage(context: ToolContext, args: ColumnArgs) -> ColumnAnswer:
     """Get the source columns of a column, and the columns that only filter, join or group it."""
-    found = await context.tracker.get_column_lineage(args.dataset, args.column)
-    shown = page(found, args.cursor, args.limit)
+    derivations = await context.tracker.get_column_lineage(args.dataset, args.column)
+    shown = page(derivations, args.cursor, args.limit)
     return ColumnAnswer(
         dataset=args.dataset,
         column=args.column,
         derivations=shown.items,
-        total=len(found),
+        total=len(derivations),
         next_cursor=shown.next_cursor,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        complete=derivations.complete,
+        blind_spots=first_blind_spots(derivations.blind_spots),
+        blind_spot_count=len(derivations.blind_spots),
     )
 
 
 async def find_paths(context: ToolContext, args: PathsArgs) -> RoutesAnswer:
     """Find the paths of data from one entity to another, shortest first."""
-    found = await context.tracker.find_lineage_paths(args.source_id, args.target_id, args.limit)
-    shown = page(found.paths, None, args.limit).items
+    paths_answer = await context.tracker.find_lineage_paths(
+        args.source_id, args.target_id, args.limit
+    )
+    shown = page(paths_answer.paths, None, args.limit).items
     return RoutesAnswer(
-        source_id=found.source_id,
-        target_id=found.target_id,
+        source_id=paths_answer.source_id,
+        target_id=paths_answer.target_id,
         paths=shown,
-        path_count=found.path_count,
-        omitted_count=found.path_count - len(shown),
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        path_count=paths_answer.path_count,
+        omitted_count=paths_answer.path_count - len(shown),
+        complete=paths_answer.complete,
+        blind_spots=first_blind_spots(paths_answer.blind_spots),
+        blind_spot_count=len(paths_answer.blind_spots),
     )
 
 
 async def export_lineage(context: ToolContext, args: ExportArgs) -> DiagramAnswer:
     """Export the graph around an entity as Mermaid, DOT, SVG or JSON. Show the text unchanged."""
-    found = await context.tracker.export_lineage(
+    export = await context.tracker.export_lineage(
         args.entity_id, args.format, args.direction, args.max_depth, as_of=args.as_of
     )
-    text, following = page_text(found.diagram, args.cursor)
+    text, following = page_text(export.diagram, args.cursor)
     return DiagramAnswer(
         entity_id=args.entity_id,
-        format=found.format,
+        format=export.format,
         text=text,
-        node_count=found.node_count,
-        edge_count=found.edge_count,
-        total_characters=len(found.diagram),
+        node_count=export.node_count,
+        edge_count=export.edge_count,
+        total_characters=len(export.diagram),
         next_cursor=following,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        complete=export.complete,
+        blind_spots=first_blind_spots(export.blind_spots),
+        blind_spot_count=len(export.blind_spots),
     )

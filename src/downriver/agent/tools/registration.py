@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from downriver.agent.grammar import (
     PipelineDraft,
     parse_description,
 )
+from downriver.agent.grammar.limits import check_text
 from downriver.agent.grammar.typing_errors import Correction, correct
 from downriver.agent.tools.entity_names import known_names, match_flows
 from downriver.agent.tools.tool import ToolContext, page
@@ -156,8 +158,10 @@ async def describe_pipeline(context: ToolContext, args: DescribeArgs) -> Descrip
 
     Lines that cannot be read are returned in not_understood: rephrase them.
     """
-    known = await known_names((c.written for c in correct(args.text).corrections), context)
-    result = parse_description(args.text, known)
+    check_text(args.text, "text")
+    corrected = await asyncio.to_thread(correct, args.text)  # a server has other requests meanwhile
+    known = await known_names((c.written for c in corrected.corrections), context)
+    result = await asyncio.to_thread(parse_description, args.text, known)
     refused = await match_flows(result.pipelines, context)
     if not args.dry_run:
         for pipeline in result.pipelines:

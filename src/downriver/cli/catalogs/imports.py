@@ -45,7 +45,7 @@ KeyOption = Annotated[
 
 
 class CatalogImport(StoredEvents, kw_only=True):
-    """The result of the import of what another system exported."""
+    """The result of an import from another system."""
 
     source: str
     tables: int
@@ -183,7 +183,7 @@ def amundsen(
 ) -> None:
     """Import CSV files of Amundsen: tables, columns, owners and lineage.
 
-    The columns of a file decide what it has.
+    The header of each file shows which of these it contains.
     """
     _import_files(files, parse_amundsen, store, json=json)
 
@@ -229,7 +229,7 @@ def _import_files(
     *,
     json: bool,
 ) -> None:
-    """Import several files as one export, so that facts of one dataset are stated together."""
+    """Import several files as one export, so that all facts of one dataset are in one event."""
     exports = [parse(_text(file), str(file)) for file in files]
     name = ", ".join(map(str, files))
     _import(merge_exports(exports), name, store, at=max(map(_modified, files)), json=json)
@@ -245,14 +245,17 @@ def _text(file: Path) -> str:
 
 
 def _modified(file: Path) -> int:
-    """Return when a file was changed, in µs: the same file gives the same events again."""
+    """Return when a file was changed, in µs.
+
+    With this time, the same file gives the same events again.
+    """
     return int(file.stat().st_mtime * 1_000_000)
 
 
 def _import(
     export: CatalogExport, source: str, store: str | None, *, at: int | None, json: bool
 ) -> None:
-    """Store what a system exported, as of a time or of now."""
+    """Store the export of a system, as of a time or of now."""
     summary = CatalogImport(source=source, tables=len(export.tables), jobs=len(export.jobs))
     summary.problems = [UnreadableEvent(where, reason) for where, reason in export.unread]
     events = list(render_export(export, now() if at is None else at))
@@ -265,7 +268,7 @@ def _import(
     if json:
         print_json(summary)
     else:
-        found = f"{counted(summary.tables, 'table')}, {counted(summary.jobs, 'job')}"
-        show_stored(summary, f"{found} of {source}")
+        counts = f"{counted(summary.tables, 'table')}, {counted(summary.jobs, 'job')}"
+        show_stored(summary, f"{counts} of {source}")
     if summary.problems:
         raise typer.Exit(1)

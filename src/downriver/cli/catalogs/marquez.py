@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ImportSummary(StoredEvents, kw_only=True):
-    """What `downriver import` did with the events of another server."""
+    """The counts of an import of events from another server."""
 
     source: str
     since: str | None

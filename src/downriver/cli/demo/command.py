@@ -185,7 +185,7 @@ def _find_example(name: str) -> Path:
 
 
 def _folder(location: str) -> Path:
-    """Return the folder of the demo's files: next to its store if that is on this machine."""
+    """Return the folder of the demo's files: next to its store if the store is on this machine."""
     path = Path(_STORE if "://" in location else location).expanduser()
     return path.parent if path.suffix == ".db" else path
 

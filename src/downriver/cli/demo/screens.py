@@ -51,9 +51,9 @@ class RelativeNames:
 
     def dataset(self, node: TraceNode) -> str:
         """Return the short name of a dataset, or of the dataset of a column."""
-        _, found, inside = node.namespace.partition(self._prefix)
+        _, prefix, inside = node.namespace.partition(self._prefix)
         name = node.name.removeprefix(self._prefix)
-        return f"{inside}.{name}" if found else name
+        return f"{inside}.{name}" if prefix else name
 
     def datasets(self, nodes: Sequence[TraceNode]) -> str:
         """Return the short names of several datasets. Datasets of one folder name it once."""
@@ -89,7 +89,7 @@ class _Flow(NamedTuple):
 
 
 def show_flows(trace: Trace, names: RelativeNames) -> None:
-    """Print a line for each job that writes a dataset, in the order the data flows."""
+    """Print a line for each job that writes a dataset, in the order of the data flow."""
     flows = _in_order(_flows(trace))
     rows = [
         (
@@ -116,7 +116,7 @@ def _flows(trace: Trace) -> list[_Flow]:
 
 
 def _in_order(flows: list[_Flow]) -> list[_Flow]:
-    """Sort jobs so that each comes after the jobs whose outputs it reads, cycles aside."""
+    """Sort jobs so that each comes after the jobs whose outputs it reads, except in cycles."""
     remaining, ordered = sorted(flows, key=lambda flow: flow.job.name), list[_Flow]()
     while remaining:
         unwritten = {node.id for flow in remaining for node in flow.writes}
@@ -246,7 +246,7 @@ def _depends_on(trace: Trace, names: RelativeNames) -> dict[str, str]:
 
 
 class _Steps:
-    """The steps of a trace away from its root, without those that a longer path implies."""
+    """The steps of a trace away from its root, without steps that a longer path implies."""
 
     def __init__(self, trace: Trace, *, upstream: bool) -> None:
         self._nodes = {node.id: node for node in trace.nodes}

@@ -56,14 +56,14 @@ def mlflow(
     Later calls read only what changed."""
     with Lineage.open(store) as lineage, progress_bar("runs") as bar:
         task = bar.add_task("Reading", total=None)
-        found = lineage.systems.mlflow(
+        capture = lineage.systems.mlflow(
             uri,
             experiment=experiment,
             write_tags=write_tags,
             dry_run=dry_run,
             progress=lambda done: bar.update(task, completed=done),
         )
-    _show(found, full_names=full_names, json=json)
+    _show(capture, full_names=full_names, json=json)
 
 
 CheckedOption = Annotated[
@@ -86,8 +86,8 @@ def great_expectations(
     """Read results of Great Expectations as checks of the datasets that were validated."""
     with Lineage.open(store, create=False) as lineage:
         for path in files:
-            found = lineage.systems.great_expectations(path, dataset=dataset, dry_run=dry_run)
-            _show(found, full_names=full_names, json=json)
+            capture = lineage.systems.great_expectations(path, dataset=dataset, dry_run=dry_run)
+            _show(capture, full_names=full_names, json=json)
 
 
 def soda(
@@ -104,8 +104,8 @@ def soda(
     """Read results of Soda scans as checks of the tables that were scanned."""
     with Lineage.open(store, create=False) as lineage:
         for path in files:
-            found = lineage.systems.soda(path, dataset=dataset, dry_run=dry_run)
-            _show(found, full_names=full_names, json=json)
+            capture = lineage.systems.soda(path, dataset=dataset, dry_run=dry_run)
+            _show(capture, full_names=full_names, json=json)
 
 
 def deequ(
@@ -122,8 +122,8 @@ def deequ(
     """Read results of Deequ as checks of a dataset. The files do not name it: use --dataset."""
     with Lineage.open(store, create=False) as lineage:
         for path in files:
-            found = lineage.systems.deequ(path, dataset=dataset, dry_run=dry_run)
-            _show(found, full_names=full_names, json=json)
+            capture = lineage.systems.deequ(path, dataset=dataset, dry_run=dry_run)
+            _show(capture, full_names=full_names, json=json)
 
 
 def delta(
@@ -150,8 +150,8 @@ def delta(
     storage = _pairs(options, "--option")
     with Lineage.open(store) as lineage:
         for table in tables:
-            found = lineage.systems.delta(table, options=storage, dry_run=dry_run)
-            _show(found, full_names=full_names, json=json)
+            capture = lineage.systems.delta(table, options=storage, dry_run=dry_run)
+            _show(capture, full_names=full_names, json=json)
 
 
 def iceberg(
@@ -181,10 +181,10 @@ def iceberg(
     given = _pairs(properties, "--property")
     with Lineage.open(store) as lineage:
         for table in tables:
-            found = lineage.systems.iceberg(
+            capture = lineage.systems.iceberg(
                 table, catalog=catalog, properties=given, dry_run=dry_run
             )
-            _show(found, full_names=full_names, json=json)
+            _show(capture, full_names=full_names, json=json)
 
 
 def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -197,20 +197,22 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def _show(found: SystemCapture, *, full_names: bool, json: bool) -> None:
+def _show(capture: SystemCapture, *, full_names: bool, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(capture)
         return
-    for text in found.unread[:_SHOWN]:
+    for text in capture.unread[:_SHOWN]:
         err.print(f"  [yellow]?[/] {escape(text)}")
-    if len(found.unread) > _SHOWN:
-        err.print(f"  [yellow]?[/] … and {len(found.unread) - _SHOWN} more; --json lists them all")
-    done = "registered" if found.registered else "not registered"
-    runs, events = counted(found.runs, "new run"), counted(found.events, "event")
-    datasets = found.datasets[:_SHOWN] if found.runs else []
-    is_dataset = found.source.startswith("dataset:")
-    names = DisplayNames([*datasets, *[found.source][:is_dataset]], full=full_names)
+    if len(capture.unread) > _SHOWN:
+        err.print(
+            f"  [yellow]?[/] … and {len(capture.unread) - _SHOWN} more; --json lists them all"
+        )
+    done = "registered" if capture.registered else "not registered"
+    runs, events = counted(capture.runs, "new run"), counted(capture.events, "event")
+    datasets = capture.datasets[:_SHOWN] if capture.runs else []
+    is_dataset = capture.source.startswith("dataset:")
+    names = DisplayNames([*datasets, *[capture.source][:is_dataset]], full=full_names)
     names.print_heading()
-    out.print(f"[bold]{names[found.source]}[/] {runs} · {events} {done}")
-    for dataset in datasets if datasets != [found.source] else ():
+    out.print(f"[bold]{names[capture.source]}[/] {runs} · {events} {done}")
+    for dataset in datasets if datasets != [capture.source] else ():
         out.print(f"  {names[dataset]}")

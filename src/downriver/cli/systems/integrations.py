@@ -8,29 +8,29 @@ from downriver.cli.output import JsonOption, StoreOption, escape, out, print_jso
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.systems.integrations import IntegrationList, IntegrationStatus
+    from downriver.model.views.integrations import IntegrationList, IntegrationStatus
 
 
 def integrations(store: StoreOption = None, json: JsonOption = False) -> None:
     """List the integrations: the package of each, and the last job received from it."""
     with Lineage.open(store) as lineage:
-        found = lineage.integrations()
+        listing = lineage.integrations()
     if json:
-        print_json(found)
+        print_json(listing)
     else:
-        _show(found)
+        _show(listing)
 
 
-def _show(found: IntegrationList) -> None:
-    width = max(len(entry.name) for entry in found.integrations)
-    for entry in found.integrations:
+def _show(listing: IntegrationList) -> None:
+    width = max(len(entry.name) for entry in listing.integrations)
+    for entry in listing.integrations:
         out.print(
             f"[bold]{escape(entry.name.ljust(width))}[/]  {escape(_package(entry))} · "
             f"{escape(_received(entry))}"
         )
         out.print(f"{' ' * width}  [dim]{escape(entry.setup)}[/]")
-    if found.others:
-        out.print(f"also received: {escape(', '.join(found.others))}")
+    if listing.others:
+        out.print(f"also received: {escape(', '.join(listing.others))}")
 
 
 def _package(entry: IntegrationStatus) -> str:

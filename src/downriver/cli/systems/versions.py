@@ -21,7 +21,7 @@ from downriver.service import Lineage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.model.systems.versions import DatasetVersion, DatasetVersions, VersionReader
+    from downriver.model.views.versions import DatasetVersion, DatasetVersions, VersionReader
 
 
 def versions(
@@ -47,34 +47,34 @@ def versions(
 ) -> None:
     """List the versions of a dataset or model: the job that wrote each, and what read it."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.versions(entity, version=version, before=before, limit=limit)
+        answer = lineage.versions(entity, version=version, before=before, limit=limit)
     if json:
-        print_json(found)
+        print_json(answer)
     else:
-        _show(found, full_names=full_names)
+        _show(answer, full_names=full_names)
 
 
-def _show(found: DatasetVersions, *, full_names: bool) -> None:
-    names = DisplayNames(_ids(found), full=full_names)
+def _show(answer: DatasetVersions, *, full_names: bool) -> None:
+    names = DisplayNames(_ids(answer), full=full_names)
     names.print_heading()
-    out.print(f"[bold]{names[found.dataset]}[/]")
-    for version in found.versions:
+    out.print(f"[bold]{names[answer.dataset]}[/]")
+    for version in answer.versions:
         out.print("\n".join(_lines(version, names)))
-    if found.omitted_count:
-        older = counted(found.omitted_count, "older version")
+    if answer.omitted_count:
+        older = counted(answer.omitted_count, "older version")
         out.print(f"… and {older}; --limit shows more")
-    if not found.versions:
+    if not answer.versions:
         out.print("  no version is known: no event contained a version facet of this dataset")
-    if found.rollback_to is not None:
-        when = f" before {found.before}" if found.before else ""
-        out.print(f"last good version{when}: [bold]{escape(found.rollback_to)}[/]")
-    elif found.before is not None:
-        out.print(f"no good version before {found.before} is known")
+    if answer.rollback_to is not None:
+        when = f" before {answer.before}" if answer.before else ""
+        out.print(f"last good version{when}: [bold]{escape(answer.rollback_to)}[/]")
+    elif answer.before is not None:
+        out.print(f"no good version before {answer.before} is known")
 
 
-def _ids(found: DatasetVersions) -> Iterator[str]:
-    yield found.dataset
-    for version in found.versions:
+def _ids(answer: DatasetVersions) -> Iterator[str]:
+    yield answer.dataset
+    for version in answer.versions:
         if version.written_by is not None:
             yield version.written_by
         for reader in version.read_by:
@@ -97,12 +97,12 @@ def _lines(version: DatasetVersion, names: DisplayNames) -> Iterator[str]:
     if changes:
         yield f"    columns {escape(' '.join(changes))}"
     for reader in version.read_by:
-        yield f"    read by {names.label(reader.job)}{_written(reader, names)}"
+        yield f"    read by {names.label(reader.job)}{_describe_outputs(reader, names)}"
     for reason in version.suspect:
         yield f"    [yellow]![/] {escape(reason)}"
 
 
-def _written(reader: VersionReader, names: DisplayNames) -> str:
+def _describe_outputs(reader: VersionReader, names: DisplayNames) -> str:
     """Return the outputs of a run that read the version: ` → churn version 3 (champion)`."""
     outputs = []
     for output in reader.outputs:

@@ -88,17 +88,17 @@ def check(
     """
     wanted = _configure(read_checks_file(config), expect or (), fail_on)
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.checks(wanted, only=rule or (), skip=skip or ())
+        checks = lineage.checks(wanted, only=rule or (), skip=skip or ())
     if json:
-        print_json(found)
+        print_json(checks)
     else:
-        _show(found, full_names=full_names, shown=len(found.violations) if all_ else _SHOWN)
+        _show(checks, full_names=full_names, shown=len(checks.violations) if all_ else _SHOWN)
     if sarif is not None:
         try:
-            sarif.write_text(render_json(render_checks_sarif(found, __version__)), "utf-8")
+            sarif.write_text(render_json(render_checks_sarif(checks, __version__)), "utf-8")
         except OSError as exc:
             raise InvalidRequestError("--sarif", f"{sarif}: {exc.strerror}") from exc
-    sys.exit(int(not found.passed))
+    sys.exit(int(not checks.passed))
 
 
 def _configure(
@@ -113,13 +113,13 @@ def _configure(
     )
 
 
-def _show(found: LineageChecks, *, full_names: bool, shown: int) -> None:
-    messages = [each.message for each in found.violations]
+def _show(checks: LineageChecks, *, full_names: bool, shown: int) -> None:
+    messages = [each.message for each in checks.violations]
     names = DisplayNames(
-        (each.entity for each in found.violations), full=full_names, texts=messages
+        (each.entity for each in checks.violations), full=full_names, texts=messages
     )
     names.print_heading()
-    for rule, group in groupby(found.violations, key=lambda each: each.rule):
+    for rule, group in groupby(checks.violations, key=lambda each: each.rule):
         violations = list(group)
         for each in violations[:shown]:
             colour = _COLOURS[each.severity.value]
@@ -130,13 +130,13 @@ def _show(found: LineageChecks, *, full_names: bool, shown: int) -> None:
             )
         if len(violations) > shown:
             out.print(f"        {rule:<22} … {len(violations) - shown:,} more (--all)")
-    counts = Counter(each.severity.value for each in found.violations)
+    counts = Counter(each.severity.value for each in checks.violations)
     errors, warnings = counted(counts["error"], "error"), counted(counts["warning"], "warning")
     summary = f"{errors}, {warnings}, {counts['info']:,} info"
-    ignored = f", {found.ignored:,} ignored" if found.ignored else ""
-    verdict = "passed" if found.passed else "[bold red]failed[/]"
-    out.print(f"{verdict} · {counted(len(found.rules), 'rule')} on "
-              f"{counted(found.datasets, 'dataset')} and {counted(found.jobs, 'job')}: "
+    ignored = f", {checks.ignored:,} ignored" if checks.ignored else ""
+    verdict = "passed" if checks.passed else "[bold red]failed[/]"
+    out.print(f"{verdict} · {counted(len(checks.rules), 'rule')} on "
+              f"{counted(checks.datasets, 'dataset')} and {counted(checks.jobs, 'job')}: "
               f"{summary}{ignored}")  # fmt: skip
-    if not found.complete:
-        out.print(f"[yellow]incomplete[/]: {counted(len(found.blind_spots), 'blind spot')}")
+    if not checks.complete:
+        out.print(f"[yellow]incomplete[/]: {counted(len(checks.blind_spots), 'blind spot')}")

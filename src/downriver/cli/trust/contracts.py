@@ -55,12 +55,12 @@ def check(
     """
     contracts = read_contracts(files) if files else None
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.contracts(contracts, at=at, record=record)
+        checks = lineage.contracts(contracts, at=at, record=record)
     if json:
-        print_json(found)
+        print_json(checks)
     else:
-        _show(found, full_names=full_names, passed=all_)
-    sys.exit(int(not found.passed or (strict and not found.complete)))
+        _show(checks, full_names=full_names, passed=all_)
+    sys.exit(int(not checks.passed or (strict and not checks.complete)))
 
 
 def apply(
@@ -78,18 +78,18 @@ def apply(
     """
     contracts = read_contracts(files)
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.contracts.apply(contracts, done=not dry_run)
+        changes = lineage.contracts.apply(contracts, done=not dry_run)
     if json:
-        print_json(found)
+        print_json(changes)
         return
-    names = DisplayNames((change.dataset for change in found.changes), full=full_names)
+    names = DisplayNames((change.dataset for change in changes.changes), full=full_names)
     names.print_heading()
-    for change in found.changes:
+    for change in changes.changes:
         out.print(names[change.dataset])
         for difference in change.differences:
             out.print(f"  {escape(difference)}")
     verb = "would change" if dry_run else "changed"
-    out.print(f"{len(found.changes)} of {counted(found.declared, 'contract')} {verb}")
+    out.print(f"{len(changes.changes)} of {counted(changes.declared, 'contract')} {verb}")
 
 
 def list_contracts(
@@ -100,24 +100,24 @@ def list_contracts(
 ) -> None:
     """List the applied contracts with their outcome now. Nothing is recorded."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.contracts(at=at, record=False)
+        checks = lineage.contracts(at=at, record=False)
     if json:
-        print_json(found)
+        print_json(checks)
         return
-    names = DisplayNames((each.dataset for each in found.contracts), full=full_names)
+    names = DisplayNames((each.dataset for each in checks.contracts), full=full_names)
     names.print_heading()
-    for each in found.contracts:
+    for each in checks.contracts:
         _show_contract(each, names)
-    out.print(counted(len(found.contracts), "contract"))
+    out.print(counted(len(checks.contracts), "contract"))
 
 
-def _show(found: ContractChecks, *, full_names: bool, passed: bool) -> None:
+def _show(checks: ContractChecks, *, full_names: bool, passed: bool) -> None:
     names = DisplayNames(
-        (each.dataset for each in found.contracts if each.dataset.startswith("dataset:")),
+        (each.dataset for each in checks.contracts if each.dataset.startswith("dataset:")),
         full=full_names,
     )
     names.print_heading()
-    for each in found.contracts:
+    for each in checks.contracts:
         _show_contract(each, names)
         for clause in each.clauses:
             if clause.outcome == "passed" and not passed:
@@ -127,12 +127,12 @@ def _show(found: ContractChecks, *, full_names: bool, passed: bool) -> None:
                 message += f" (expected: {clause.expected})"
             colour = _COLOURS[clause.outcome]
             out.print(f"  [{colour}]{clause.outcome:<8}[/] {clause.clause:<14} {escape(message)}")
-    violated = sum(each.outcome == "violated" for each in found.contracts)
-    unknown = sum(each.outcome == "unknown" for each in found.contracts)
-    passing = len(found.contracts) - violated - unknown
+    violated = sum(each.outcome == "violated" for each in checks.contracts)
+    unknown = sum(each.outcome == "unknown" for each in checks.contracts)
+    passing = len(checks.contracts) - violated - unknown
     out.print(f"{violated} violated, {unknown} unknown, {passing} passed")
-    if not found.complete:
-        clauses = counted(len(found.blind_spots), "clause")
+    if not checks.complete:
+        clauses = counted(len(checks.blind_spots), "clause")
         out.print(f"[yellow]incomplete[/]: {clauses} cannot be checked")
 
 

@@ -46,16 +46,20 @@ def diff(
     and columns that are computed in another way.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.diff(start, end)
+        graph_diff = lineage.diff(start, end)
     if json:
-        print_json(found)
+        print_json(graph_diff)
         return
-    texts = [difference.sentence for difference in found.differences]
+    texts = [difference.sentence for difference in graph_diff.differences]
     names = DisplayNames((), full=full_names, texts=texts)
     names.print_heading()
-    for difference in found.differences:
+    for difference in graph_diff.differences:
         out.print(f"{_SIGNS[difference.change]} {names.replace_in(difference.sentence)}")
-    counts: Counter[str] = Counter(difference.change for difference in found.differences)
+    counts: Counter[str] = Counter(difference.change for difference in graph_diff.differences)
     parts = [f"{counts[change]} {change}" for change in _SIGNS if counts[change]]
-    state = "complete" if found.complete else counted(len(found.blind_spots), "blind spot")
-    out.print(f"{', '.join(parts) or 'no differences'} · {found.start} to {found.end} · {state}")
+    state = (
+        "complete" if graph_diff.complete else counted(len(graph_diff.blind_spots), "blind spot")
+    )
+    out.print(
+        f"{', '.join(parts) or 'no differences'} · {graph_diff.start} to {graph_diff.end} · {state}"
+    )

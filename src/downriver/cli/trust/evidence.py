@@ -63,7 +63,7 @@ def verify(
         str | None,
         typer.Option(
             "--key",
-            metavar="PUBLIC",
+            metavar="KEY",
             help="Accept only this public key, as `downriver evidence key` prints it.",
         ),
     ] = None,
@@ -76,20 +76,20 @@ def verify(
     """
     from downriver.govern.evidence.pack import read_pack, verify_pack
 
-    found = verify_pack(read_pack(folder), key)
+    verification = verify_pack(read_pack(folder), key)
     if json:
-        print_json(found)
-    elif found.ok:
-        unverified = f"by {found.key}; use --key to verify that this is the expected key"
-        signer = "by the expected key" if found.trusted else unverified
-        files = counted(found.files, "file")
-        out.print(f"[green]intact[/] · {files} · {escape(found.dataset)}")
-        out.print(f"  version {found.version} · as of {found.as_of}")
+        print_json(verification)
+    elif verification.ok:
+        unverified = f"by {verification.key}; use --key to verify that this is the expected key"
+        signer = "by the expected key" if verification.trusted else unverified
+        files = counted(verification.files, "file")
+        out.print(f"[green]intact[/] · {files} · {escape(verification.dataset)}")
+        out.print(f"  version {verification.version} · as of {verification.as_of}")
         out.print(f"  signed {escape(signer)}")
     else:
-        for fault in found.faults:
+        for fault in verification.faults:
             err.print(f"[bold red]altered[/] · {escape(fault.file)} {escape(fault.reason)}")
-    if not found.ok:
+    if not verification.ok:
         raise typer.Exit(1)
 
 
@@ -98,13 +98,13 @@ def list_packs(
 ) -> None:
     """List the evidence packs of a dataset, the latest first."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.evidence.list_packs(dataset)
+        records = lineage.evidence.list_packs(dataset)
     if json:
-        print_json(found)
+        print_json(records)
         return
-    if not found.packs:
-        out.print(f"no evidence packs of {escape(found.dataset)}")
-    for pack in found.packs:
+    if not records.packs:
+        out.print(f"no evidence packs of {escape(records.dataset)}")
+    for pack in records.packs:
         state = "complete" if pack.complete else "incomplete"
         out.print(
             f"{pack.created_at}  version {pack.version}  {state}  "

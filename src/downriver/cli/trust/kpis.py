@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from downriver.model.governance import CountWithExamples, InventoryCoverage, Kpis, Share
 
 _SHARES = (
-    ("lineage coverage", "lineage_coverage", "datasets and jobs with at least one edge"),
-    ("known upstream", "upstream_coverage", "written datasets with a known source"),
-    ("column lineage", "column_coverage", "columns of written datasets with a known source"),
+    ("lineage coverage", "lineage_coverage", "datasets and jobs with an edge"),
+    ("known upstream", "upstream_coverage", "written datasets with a source"),
+    ("column lineage", "column_coverage", "columns of these, with a source"),
     ("schema", "schema_coverage", "datasets with known columns"),
     ("owner", "owner_coverage", "datasets with an owner"),
     ("documentation", "documentation_coverage", "datasets with a description"),
     ("certified-path integrity", "certified_path_integrity", "certified, upstream complete"),
-    ("stale edges", "stale_edges", "edges that recent runs did not confirm"),
-    ("failed runs", "failure_rate", "runs that ended in the last {days} days"),
+    ("stale edges", "stale_edges", "not confirmed by recent runs"),
+    ("failed runs", "failure_rate", "ended in the last {days} days"),
     ("on time", "on_time", "jobs with a regular schedule"),
 )  # fmt: skip
 _LISTS = (
@@ -52,11 +52,12 @@ _LISTS = (
     ("PII columns", "pii_columns"),
     ("columns reached by PII", "pii_reach"),
 )
+_OF_TAGS = (("columns", "{tag} columns"), ("reached", "columns reached by {tag}"))
 _EXAMPLES = 3
 _TOP = 5
 _TABLES = 10
 _POINTS = 10
-_HISTORY_HEADING = f"{'':<17}  datasets    jobs  coverage  blast radius    failed  certified"
+_HISTORY_HEADING = f"{'':<17} datasets   jobs  coverage  blast radius   failed  certified"
 
 
 InventoryOption = Annotated[
@@ -113,7 +114,7 @@ def kpis(
     points: Annotated[
         int | None,
         typer.Option(
-            "--points", metavar="N", min=1, help="The number of moments of the history [10]."
+            "--points", metavar="N", min=1, help="Show the history at N moments. Default: 10."
         ),
     ] = None,
     full_names: FullNamesOption = False,
@@ -154,20 +155,20 @@ def kpis(
 
 def _history(since: str | None, points: int, store: str | None, *, json: bool) -> None:
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.kpi_history(since=since, points=points, certified=True)
+        history = lineage.govern.kpi_history(since=since, points=points, certified=True)
     if json:
-        print_json(found)
+        print_json(history)
         return
-    if not found.points:
+    if not history.points:
         out.print("no history: the store has no event")
         return
     out.print(_HISTORY_HEADING)
-    for point in found.points:
+    for point in history.points:
         radius = "–" if point.blast_radius is None else f"{point.blast_radius:g}"
         out.print(
-            f"{point.at[:16]}Z  {point.datasets:>8,}  {point.jobs:>6,}  "
+            f"{point.at[:16]}Z {point.datasets:>8,} {point.jobs:>6,}  "
             f"{_percent(point.lineage_coverage):>8}  {radius:>12}  "
-            f"{_percent(point.failure_rate):>8}  {_percent(point.certified_path_integrity):>9}"
+            f"{_percent(point.failure_rate):>7}  {_percent(point.certified_path_integrity):>9}"
         )
 
 
@@ -180,8 +181,8 @@ def _read_inventory(place: str) -> TableInventory:
 
 
 def _kpi_ids(figures: Kpis) -> Iterator[str]:
-    for _, name in _LISTS:
-        yield from getattr(figures, name).examples[:_EXAMPLES]
+    for _, listed in _lists(figures):
+        yield from listed.examples[:_EXAMPLES]
     for blast in figures.blast_radius.top[:_TOP]:
         yield blast.dataset
 
@@ -196,30 +197,38 @@ def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
         share: Share = getattr(figures, name)
         counts = f"{share.count:,} of {share.total:,}"
         explanation = meaning.format(days=figures.days)
-        out.print(f"  {label:<26}{_percent(share.percent):>8}  {counts:>13}  [dim]{explanation}[/]")
-    for label, name in _LISTS:
-        listed: CountWithExamples = getattr(figures, name)
-        out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())
+        out.print(f"  {label:<24}{_percent(share.percent):>8}  {counts:>10}  [dim]{explanation}[/]")
+    for label, listed in _lists(figures):
+        shown = _examples(listed, names)
+        out.print(f"  {escape(label):<24}{listed.count:>8,}  {shown}".rstrip())
     _show_blast_radius(figures, names)
     for inventory in figures.inventories:
         _show_inventory(inventory)
 
 
-def _show_inventory(found: InventoryCoverage) -> None:
-    share = found.coverage
+def _lists(figures: Kpis) -> Iterator[tuple[str, CountWithExamples]]:
+    for label, name in _LISTS:
+        yield label, getattr(figures, name)
+    for each in figures.propagating_tags:
+        for name, label in _OF_TAGS:
+            yield label.format(tag=each.tag), getattr(each, name)
+
+
+def _show_inventory(coverage: InventoryCoverage) -> None:
+    share = coverage.coverage
     out.print(
         f"inventory coverage {_percent(share.percent)}: {share.count:,} of {share.total:,} "
-        f"tables of {escape(found.source)} have lineage"
+        f"tables of {escape(coverage.source)} have lineage"
     )
     for label, tables in (
-        ("no event names", found.missing),
-        ("without an edge", found.without_edges),
+        ("no event names", coverage.missing),
+        ("without an edge", coverage.without_edges),
     ):
         if tables:
             more = f", … {len(tables) - _TABLES:,} more" if len(tables) > _TABLES else ""
             out.print(f"  {label}: {escape(', '.join(tables[:_TABLES]))}{more}")
-    if found.not_listed:
-        out.print(f"  {len(found.not_listed):,} datasets with lineage are not in the inventory")
+    if coverage.not_listed:
+        out.print(f"  {len(coverage.not_listed):,} datasets with lineage are not in the inventory")
 
 
 def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:
@@ -230,9 +239,10 @@ def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:
         out.print(f"  {blast.downstream:>5,}  {names[blast.dataset]}{escape(owners)}")
     changes = figures.change_radius
     if changes.median is not None:
+        count = counted(changes.changes, "change")
         out.print(
             f"blast radius per change: median {changes.median:g}, largest {changes.largest:,} "
-            f"({changes.changes:,} changes in {changes.days} days, {changes.blocked:,} blocked)"
+            f"({count} in {changes.days} days, {changes.blocked:,} blocked)"
         )
 
 

@@ -40,7 +40,11 @@ def report(
     ] = None,
     sql: Annotated[
         SqlDialect | None,
-        typer.Option("--sql", help="Print suggested SQL statements instead of the report."),
+        typer.Option(
+            "--sql",
+            metavar="DIALECT",
+            help="Print suggested SQL for postgres, snowflake or databricks, not the report.",
+        ),
     ] = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
@@ -52,40 +56,40 @@ def report(
     basis and retention that tags state.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.privacy(field)
-        policies = lineage.privacy.ranger(found)
-        statements = None if sql is None else lineage.privacy.sql(found, sql)
+        answer = lineage.privacy(field)
+        policies = lineage.privacy.ranger(answer)
+        statements = None if sql is None else lineage.privacy.sql(answer, sql)
     if ranger is not None:
         try:
             ranger.write_text(render_json(policies), "utf-8")
         except OSError as exc:
             raise InvalidRequestError("--ranger", f"{ranger}: {exc.strerror}") from exc
     if json:
-        print_json(found)
+        print_json(answer)
     elif statements is not None:
         typer.echo(statements, nl=False)
     else:
-        _show(found, full_names=full_names)
+        _show(answer, full_names=full_names)
 
 
-def _show(found: PrivacyReport, *, full_names: bool) -> None:
-    ids = [found.subject, *(each.dataset for each in found.datasets)]
-    ids += [column.column for each in found.datasets for column in (*each.columns, *each.masked)]
-    ids += [job for each in found.datasets for job in each.through]
-    features = [feature for model in found.models for feature in model.features]
+def _show(answer: PrivacyReport, *, full_names: bool) -> None:
+    ids = [answer.subject, *(each.dataset for each in answer.datasets)]
+    ids += [column.column for each in answer.datasets for column in (*each.columns, *each.masked)]
+    ids += [job for each in answer.datasets for job in each.through]
+    features = [feature for model in answer.models for feature in model.features]
     ids += [full_id for each in features for full_id in (each.feature, *each.sources)]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    out.print(f"{names[found.subject]} reaches {counted(len(found.datasets), 'dataset')}")
-    for each in found.datasets:
+    out.print(f"{names[answer.subject]} reaches {counted(len(answer.datasets), 'dataset')}")
+    for each in answer.datasets:
         _show_dataset(each, names)
-    for model in found.models:
+    for model in answer.models:
         out.print(f"{names[model.model]} uses {counted(len(model.features), 'feature')}")
         for feature in model.features[:_FEATURES]:
             sources = ", ".join(feature.sources)
             out.print(f"  {names[feature.feature]} from {names.replace_in(sources)}")
-    if not found.complete:
-        spots = counted(len(found.blind_spots), "blind spot")
+    if not answer.complete:
+        spots = counted(len(answer.blind_spots), "blind spot")
         out.print(f"[yellow]incomplete[/]: {spots}; --json lists them")
 
 

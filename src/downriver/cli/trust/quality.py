@@ -39,31 +39,31 @@ def quality(
 ) -> None:
     """Show the quality score of a dataset, from 0 to 100, and the worst score upstream."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.quality(dataset, at)
+        score = lineage.quality(dataset, at)
     if json:
-        print_json(found)
+        print_json(score)
     else:
-        _show(found, full_names=full_names)
-    is_low = fail_under is not None and (found.score is None or found.score < fail_under)
+        _show(score, full_names=full_names)
+    is_low = fail_under is not None and (score.score is None or score.score < fail_under)
     sys.exit(int(is_low))
 
 
-def _show(found: QualityScore, *, full_names: bool) -> None:
-    worst = found.worst_upstream
-    ids = [found.dataset, *([] if worst is None else [worst.dataset])]
+def _show(score: QualityScore, *, full_names: bool) -> None:
+    worst = score.worst_upstream
+    ids = [score.dataset, *([] if worst is None else [worst.dataset])]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    out.print(f"{names[found.dataset]}: {_shown(found.score)}")
-    for part in found.parts:
+    out.print(f"{names[score.dataset]}: {_shown(score.score)}")
+    for part in score.parts:
         value = "unknown" if part.value is None else f"{part.value:.2f}"
         out.print(f"  {part.part:<10} {value:<8} × {part.weight}  {part.detail}")
-    out.print(f"  own score {_shown(found.own)}")
+    out.print(f"  own score {_shown(score.own)}")
     if worst is not None:
         out.print(
-            f"  worst of {found.looked_at} upstream: {_shown(worst.score)}, {names[worst.dataset]}"
+            f"  worst of {score.looked_at} upstream: {_shown(worst.score)}, {names[worst.dataset]}"
         )
-    if not found.complete:
-        spots = counted(len(found.blind_spots), "blind spot")
+    if not score.complete:
+        spots = counted(len(score.blind_spots), "blind spot")
         out.print(f"[yellow]incomplete[/]: {spots}; --json lists them")
 
 

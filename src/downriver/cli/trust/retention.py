@@ -22,7 +22,7 @@ from downriver.impact import find_author
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.governance import Pruned, RetiredEntity
+    from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
 _SHOWN = 50
@@ -34,25 +34,55 @@ def forget(
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
     ] = "",
+    edge_to: Annotated[
+        str | None,
+        typer.Option(
+            "--edge-to", metavar="TARGET", help="Remove only the edge from the entity to TARGET."
+        ),
+    ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Show the entity in answers again.")] = False,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove a dataset, job or registered flow from answers.
+    """Remove a dataset, job or registered flow from answers, or with --edge-to one edge of it.
 
     Its events stay in the log. A later event that mentions it adds it to answers again.
     """
+    if edge_to is not None:
+        _forget_edge(entity, edge_to, reason, store, undo=undo, dry_run=dry_run, json=json)
+        return
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.retention.forget(
+        forgotten = lineage.retention.forget(
             entity, reason=reason, by=find_author(Path.cwd()), undo=undo, done=not dry_run
         )
     if json:
-        print_json(found)
+        print_json(forgotten)
         return
     verb = "restored" if undo else "forgotten"
-    for each in found.entities:
+    for each in forgotten.entities:
         out.print(f"{'would be ' if dry_run else ''}{verb}: {escape(each.id)}")
+
+
+def _forget_edge(
+    source: str,
+    target: str,
+    reason: str,
+    store: str | None,
+    *,
+    undo: bool,
+    dry_run: bool,
+    json: bool,
+) -> None:
+    with Lineage.open(store, create=False) as lineage:
+        edge = lineage.retention.forget_edge(
+            source, target, reason=reason, by=find_author(Path.cwd()), undo=undo, done=not dry_run
+        )
+    if json:
+        print_json(edge)
+        return
+    verb = f"{'would be ' if dry_run else ''}{'restored' if undo else 'forgotten'}"
+    out.print(f"{verb}: {escape(edge.source)} → {escape(edge.target)}")
 
 
 def prune(
@@ -71,28 +101,36 @@ def prune(
 ) -> None:
     """Remove from answers the datasets and jobs that no event has mentioned for a long time.
 
-    The upstream of certified datasets stays, and so do jobs that run rarely. The removed entities
-    are listed and recorded in the log, and `downriver forget --undo` restores them. Findings that
-    were resolved before that time are deleted.
+    Edges that recent runs of their job do not confirm are removed, too. The upstream of certified
+    datasets stays, and so do jobs that run rarely. What is removed is listed and recorded in the
+    log, and `downriver forget --undo` restores it. Findings that were resolved before that time are
+    deleted.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.retention.prune(older_than, by=find_author(Path.cwd()), done=not dry_run)
+        pruned = lineage.retention.prune(older_than, by=find_author(Path.cwd()), done=not dry_run)
     if json:
-        print_json(found)
+        print_json(pruned)
     else:
-        _show(found, full_names=full_names)
+        _show(pruned, full_names=full_names)
 
 
-def _show(found: Pruned, *, full_names: bool) -> None:
-    listed = [*found.retired[:_SHOWN], *found.protected[:_SHOWN]]
-    names = DisplayNames((entity.id for entity in listed), full=full_names)
+def _show(pruned: Pruned, *, full_names: bool) -> None:
+    listed = [*pruned.retired[:_SHOWN], *pruned.protected[:_SHOWN]]
+    edges = [*pruned.retired_edges[:_SHOWN], *pruned.protected_edges[:_SHOWN]]
+    ids = [entity.id for entity in listed] + [end for e in edges for end in (e.source, e.target)]
+    names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    verb = "removed" if found.done else "would be removed"
-    out.print(f"{len(found.retired):,} {verb}, last mentioned before {found.before}")
-    _list(found.retired, names)
-    out.print(f"{len(found.protected):,} of the same age are protected")
-    _list(found.protected, names, reasons=True)
-    out.print(f"{counted(found.resolved_findings, 'resolved finding')} {verb}")
+    verb = "removed" if pruned.done else "would be removed"
+    out.print(f"{len(pruned.retired):,} {verb}, last mentioned before {pruned.before}")
+    _list(pruned.retired, names)
+    out.print(f"{len(pruned.protected):,} of the same age are protected")
+    _list(pruned.protected, names, reasons=True)
+    if edges:
+        out.print(f"{counted(len(pruned.retired_edges), 'stale edge')} {verb}")
+        _list_edges(pruned.retired_edges, names)
+        out.print(f"{counted(len(pruned.protected_edges), 'stale edge')} protected")
+        _list_edges(pruned.protected_edges, names, reasons=True)
+    out.print(f"{counted(pruned.resolved_findings, 'resolved finding')} {verb}")
 
 
 def _list(entities: list[RetiredEntity], names: DisplayNames, *, reasons: bool = False) -> None:
@@ -101,6 +139,15 @@ def _list(entities: list[RetiredEntity], names: DisplayNames, *, reasons: bool =
         out.print(f"  {names.label(entity.id)}, last seen {entity.last_seen}{escape(reason)}")
     if len(entities) > _SHOWN:
         out.print(f"  … {len(entities) - _SHOWN:,} more (--json)")
+
+
+def _list_edges(edges: list[RetiredEdge], names: DisplayNames, *, reasons: bool = False) -> None:
+    for edge in edges[:_SHOWN]:
+        reason = f": {edge.reason}" if reasons else ""
+        ends = f"{names.label(edge.source)} → {names.label(edge.target)}"
+        out.print(f"  {ends}, last seen {edge.last_seen}{escape(reason)}")
+    if len(edges) > _SHOWN:
+        out.print(f"  … {len(edges) - _SHOWN:,} more (--json)")
 
 
 def redact(
@@ -120,17 +167,22 @@ def redact(
     undone. Names of datasets, jobs and columns stay.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.retention.redact(
+        redaction = lineage.retention.redact(
             name, reason=reason, by=find_author(Path.cwd()), done=not dry_run
         )
     if json:
-        print_json(found)
+        print_json(redaction)
         return
     verb = "would be redacted" if dry_run else "redacted"
-    noun = "log entry" if found.entries == 1 else "log entries"
-    out.print(f"{found.entries:,} {noun} {verb}")
-    if found.remaining:
-        listed = ", ".join(map(str, found.remaining[:_REMAINING_SHOWN]))
-        more = len(found.remaining) - _REMAINING_SHOWN
+    noun = "log entry" if redaction.entries == 1 else "log entries"
+    out.print(f"{redaction.entries:,} {noun} {verb}")
+    if redaction.remaining:
+        listed = ", ".join(map(str, redaction.remaining[:_REMAINING_SHOWN]))
+        more = len(redaction.remaining) - _REMAINING_SHOWN
         rest = f" and {more} more" if more > 0 else ""
         out.print(f"[yellow]the name remains outside facets in log entries[/] {listed}{rest}")
+    if redaction.entries and redaction.done:
+        out.print(
+            "Backups, evidence packs and lakes that were made before still contain the name. "
+            "Build a lake again with `downriver lake ingest --from-store` and `lake build`."
+        )

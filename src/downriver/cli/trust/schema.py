@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from downriver.govern.schemas import read_schema_file
 from downriver.model.trust.schemas import CompatibilityMode
 from downriver.service import Lineage
 
+if TYPE_CHECKING:
+    from downriver.model.trust.schemas import SchemaCheck
+
 DatasetArgument = Annotated[
     str, typer.Argument(metavar="DATASET", help="A dataset: a name or an id.")
 ]
@@ -35,12 +38,12 @@ def history(
 ) -> None:
     """List the versions of a dataset's schema, the oldest first."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.schemas(dataset)
+        versions = lineage.schemas(dataset)
     if json:
-        print_json(found)
+        print_json(versions)
         return
-    out.print(_heading(found.dataset, full_names=full_names))
-    for each in found.versions:
+    out.print(_heading(versions.dataset, full_names=full_names))
+    for each in versions.versions:
         version = each.version
         current = " [green]current[/]" if each.current else ""
         columns = counted(len(version.columns), "column")
@@ -71,19 +74,19 @@ def diff(
 ) -> None:
     """Show the columns that differ between two versions of a dataset's schema."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.schemas.diff(dataset, old=old, new=new)
+        schema_diff = lineage.schemas.diff(dataset, old=old, new=new)
     if json:
-        print_json(found)
+        print_json(schema_diff)
         return
-    dataset_name = _heading(found.dataset, full_names=full_names)
-    out.print(f"{dataset_name}: version {found.old} to {found.new}")
-    for column in found.added:
+    dataset_name = _heading(schema_diff.dataset, full_names=full_names)
+    out.print(f"{dataset_name}: version {schema_diff.old} to {schema_diff.new}")
+    for column in schema_diff.added:
         out.print(f"  [green]+[/] {escape(f'{column.name} {column.type}')}")
-    for column in found.removed:
+    for column in schema_diff.removed:
         out.print(f"  [red]-[/] {escape(f'{column.name} {column.type}')}")
-    for change in found.retyped:
+    for change in schema_diff.retyped:
         out.print(f"  ~ {escape(f'{change.name} {change.old} -> {change.new}')}")
-    if not (found.added or found.removed or found.retyped):
+    if not (schema_diff.added or schema_diff.removed or schema_diff.retyped):
         out.print("  no difference")
 
 
@@ -118,25 +121,32 @@ def check(
     """Check that a schema is compatible with the version before it, or with a schema in a file.
 
     backward: readers of the new schema can read old data. forward: readers of the old schema can
-    read new data. full: both. The exit code is 1 if it is not compatible.
+    read new data. full: both. The exit code is 1 if it is not compatible. Columns whose type is
+    unknown are listed, and the result is then unknown instead of compatible.
     """
     declared = None if against is None else read_schema_file(against, message=message)
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.schemas.check(
+        schema_check = lineage.schemas.check(
             dataset, mode=mode, against=declared, place=str(against or "")
         )
     if json:
-        print_json(found)
+        print_json(schema_check)
     else:
-        verdict = "[green]compatible[/]" if found.compatible else "[bold red]incompatible[/]"
-        dataset_name = _heading(found.dataset, full_names=full_names)
-        compared = escape(f"{found.old} to {found.new}")
-        out.print(f"{verdict} ({found.mode.value}) {dataset_name}: {compared}")
-        for each in found.incompatibilities:
+        verdict = _verdict(schema_check)
+        dataset_name = _heading(schema_check.dataset, full_names=full_names)
+        compared = escape(f"{schema_check.old} to {schema_check.new}")
+        out.print(f"{verdict} ({schema_check.mode.value}) {dataset_name}: {compared}")
+        for each in schema_check.incompatibilities:
             out.print(f"  {each.direction:<8} {escape(f'{each.column}: {each.message}')}")
-        for spot in found.blind_spots:
+        for spot in schema_check.blind_spots:
             out.print(f"  [yellow]unknown[/]  {escape(spot.message)}")
-    sys.exit(int(not found.compatible))
+    sys.exit(int(not schema_check.compatible))
+
+
+def _verdict(schema_check: SchemaCheck) -> str:
+    if not schema_check.compatible:
+        return "[bold red]incompatible[/]"
+    return "[green]compatible[/]" if schema_check.complete else "[yellow]unknown[/]"
 
 
 def _heading(dataset: str, *, full_names: bool) -> str:

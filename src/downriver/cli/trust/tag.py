@@ -79,9 +79,11 @@ def add(
 def remove(
     entity: EntityArgument,
     tags: TagsArgument = None,
-    owners: Annotated[bool, typer.Option("--owners", help="Remove all owners.")] = False,
+    owners: Annotated[
+        bool, typer.Option("--owners", help="Withdraw the owners that were set.")
+    ] = False,
     description: Annotated[
-        bool, typer.Option("--description", help="Remove the description.")
+        bool, typer.Option("--description", help="Withdraw the description that was set.")
     ] = False,
     dry_run: DryRunOption = False,
     full_names: FullNamesOption = False,
@@ -90,13 +92,14 @@ def remove(
 ) -> None:
     """Remove tags from a dataset, column or job, also tags that producers send.
 
-    `domain` and `tier` without a value remove the domain and the tier.
+    `domain`, `tier`, --owners and --description withdraw what was set by hand. What producers send
+    counts again.
     """
     declared: list[Declaration] = [DeclaredTag(entity, parse_tag(tag), False) for tag in tags or ()]
     if owners:
-        declared.append(DeclaredOwners(entity, ()))
+        declared.append(DeclaredOwners(entity, None))
     if description:
-        declared.append(DeclaredDescription(entity, ""))
+        declared.append(DeclaredDescription(entity, None))
     _require_any(declared, "remove")
     _change(declared, dry_run=dry_run, full_names=full_names, store=store, json=json)
 
@@ -126,7 +129,7 @@ def declare(
     tags: Annotated[
         list[str], typer.Argument(metavar="TAG", help="Tags such as gdpr or class=secret.")
     ],
-    undo: Annotated[bool, typer.Option("--undo", help="The tags no longer propagate.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Stop the propagation of the tags.")] = False,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -153,30 +156,36 @@ def _change(
     json: bool,
 ) -> None:
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.tag(declared, done=not dry_run)
+        tag_changes = lineage.tag(declared, done=not dry_run)
     if json:
-        print_json(found)
+        print_json(tag_changes)
         return
     ids = [
-        *(change.entity for change in found.changes),
-        *(change.entity for change in found.owners),
-        *(change.entity for change in found.descriptions),
+        *(change.entity for change in tag_changes.changes),
+        *(change.entity for change in tag_changes.owners),
+        *(change.entity for change in tag_changes.descriptions),
     ]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    for change in found.changes:
+    for change in tag_changes.changes:
         sign = "+" if change.present else "-"
         out.print(f"{sign} {names.label(change.entity)}  {escape(change.tag)}")
-    for owners in found.owners:
+    for owners in tag_changes.owners:
         before, after = (", ".join(listed) or "none" for listed in (owners.before, owners.after))
-        out.print(f"~ {names.label(owners.entity)}  owners: {escape(f'{before} → {after}')}")
-    for described in found.descriptions:
+        sent = "" if owners.sent == owners.before else _sent(", ".join(owners.sent), after)
+        out.print(f"~ {names.label(owners.entity)}  owners: {escape(f'{before} → {after}{sent}')}")
+    for described in tag_changes.descriptions:
         text = described.after or "none"
+        text += "" if described.sent == described.before else _sent(described.sent, text)
         out.print(f"~ {names.label(described.entity)}  description: {escape(text)}")
-    for spread in found.propagation:
+    for spread in tag_changes.propagation:
         sign, verb = ("+", "propagates") if spread.propagates else ("-", "no longer propagates")
         out.print(f"{sign} {escape(spread.tag)}  {verb}")
     verb = "would change" if dry_run else "changed"
     only_tags = all(isinstance(one, DeclaredTag | DeclaredPropagation) for one in declared)
     noun = "tag" if only_tags else "label"
-    out.print(f"{found.changed} of {counted(found.declared, noun)} {verb}")
+    out.print(f"{tag_changes.changed} of {counted(tag_changes.declared, noun)} {verb}")
+
+
+def _sent(sent: str, after: str) -> str:
+    return f" (events: {sent})" if sent and sent != after else ""

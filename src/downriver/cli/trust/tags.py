@@ -43,11 +43,11 @@ def reach(
     tags pii` is short for `downriver tags reach pii`.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.tag_reach(tag)
+        tag_reach = lineage.govern.tag_reach(tag)
     if json:
-        print_json(found)
+        print_json(tag_reach)
     else:
-        _show_tag(found, DisplayNames(_tag_ids(found), full=full_names))
+        _show_tag(tag_reach, DisplayNames(_tag_ids(tag_reach), full=full_names))
 
 
 def columns(
@@ -61,25 +61,37 @@ def columns(
     The tags that reach a column are pii and those of `downriver tags propagate`.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.dataset_tags(dataset)
+        dataset_tags = lineage.govern.dataset_tags(dataset)
     if json:
-        print_json(found)
+        print_json(dataset_tags)
     else:
-        _show_columns_of(found, full_names=full_names)
+        _show_columns_of(dataset_tags, full_names=full_names)
 
 
-def _show_columns_of(found: DatasetTags, *, full_names: bool) -> None:
-    ids = [found.dataset, *(column.column for column in found.columns)]
-    ids += [reached.origin for column in found.columns for reached in column.reached]
+def _show_columns_of(dataset_tags: DatasetTags, *, full_names: bool) -> None:
+    ids = [dataset_tags.dataset, *(column.column for column in dataset_tags.columns)]
+    ids += [reached.origin for column in dataset_tags.columns for reached in column.reached]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
-    out.print(f"{names.label(found.dataset)}  {escape(', '.join(found.tags))}".rstrip())
-    for column in found.columns:
+    out.print(
+        f"{names.label(dataset_tags.dataset)}  {escape(', '.join(dataset_tags.tags))}".rstrip()
+    )
+    if dataset_tags.owners:
+        out.print(f"  owners: {escape(', '.join(dataset_tags.owners))}")
+    if dataset_tags.description:
+        out.print(f"  description: {escape(dataset_tags.description)}")
+    if dataset_tags.sent is not None:
+        sent = dataset_tags.sent
+        parts = {"tags": ", ".join(sent.tags), "owners": ", ".join(sent.owners)}
+        parts["description"] = sent.description
+        texts = [f"{label}: {text or 'none'}" for label, text in parts.items()]
+        out.print(f"  in events: {escape('; '.join(texts))}")
+    for column in dataset_tags.columns:
         tags = [escape(tag) for tag in column.tags]
         tags += [f"{escape(tag.tag)} (from {names[tag.origin]})" for tag in column.reached]
         out.print(f"  {names[column.column]}  {', '.join(tags)}".rstrip())
-    if not found.complete:
-        spots = counted(len(found.blind_spots), "blind spot")
+    if not dataset_tags.complete:
+        spots = counted(len(dataset_tags.blind_spots), "blind spot")
         out.print(f"[yellow]incomplete:[/] {spots}; --json lists them")
 
 
@@ -125,24 +137,28 @@ def certified(
     The exit code is 1 if it is incomplete for one of them.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.certified_paths()
+        certified_paths = lineage.govern.certified_paths()
     if json:
-        print_json(found)
+        print_json(certified_paths)
     else:
-        _show_certified(found, full_names=full_names)
-    sys.exit(int(found.integrity.count < found.integrity.total))
+        _show_certified(certified_paths, full_names=full_names)
+    sys.exit(int(certified_paths.integrity.count < certified_paths.integrity.total))
 
 
-def _show_certified(found: CertifiedPaths, *, full_names: bool) -> None:
-    gaps = [gap for path in found.datasets for gap in path.gaps]
-    ids = [*(path.dataset for path in found.datasets), *(gap.entity for gap in gaps)]
+def _show_certified(certified_paths: CertifiedPaths, *, full_names: bool) -> None:
+    gaps = [gap for path in certified_paths.datasets for gap in path.gaps]
+    ids = [*(path.dataset for path in certified_paths.datasets), *(gap.entity for gap in gaps)]
     names = DisplayNames(ids, full=full_names, texts=(gap.message for gap in gaps))
     names.print_heading()
-    for path in found.datasets:
+    for path in certified_paths.datasets:
         word = "[green]intact[/]" if path.intact else "[bold red]broken[/]"
         owners = f", owned by {', '.join(path.owners)}" if path.owners else ""
         out.print(f"{word} {names[path.dataset]} ({path.upstream} upstream{escape(owners)})")
         for gap in path.gaps[:_GAPS_SHOWN]:
             out.print(f"       {names.label(gap.entity)}: {names.replace_in(gap.message)}")
-    total = counted(found.integrity.total, "certified path")
-    out.print(f"{found.integrity.count} of {total} intact")
+    if not certified_paths.datasets:
+        out.print("No dataset is tagged certified, canonical or golden.")
+        out.print("Tag one: downriver tag set DATASET certified")
+        return
+    total = counted(certified_paths.integrity.total, "certified path")
+    out.print(f"{certified_paths.integrity.count} of {total} intact")

@@ -70,19 +70,24 @@ def run(
     rules = _rules(config)
     with Lineage.open(store, create=False) as lineage:
         runner = None if dry_run else lineage.triggers.runner(rules)
-        found = lineage.triggers(rules, done=not dry_run)
+        actions = lineage.triggers(rules, done=not dry_run)
         if runner is not None:
             finished = {action.id: action for action in runner.run_due()}
-            listed = {**{action.id: action for action in found.actions}, **finished}
-            found.actions = list(listed.values())
-    _show(found, full=full_names, as_json=json)
-    sys.exit(int(any(action.state is ActionState.FAILED for action in found.actions)))
+            listed = {**{action.id: action for action in actions.actions}, **finished}
+            actions.actions = list(listed.values())
+    _show(actions, full=full_names, as_json=json)
+    sys.exit(int(any(action.state is ActionState.FAILED for action in actions.actions)))
 
 
 def preview(
     entity: EntityArgument,
     kind: Annotated[
-        FindingKind, typer.Option("--kind", help="The kind of the assumed finding.")
+        FindingKind,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="The kind of the assumed finding, as for `downriver watch findings`.",
+        ),
     ] = FindingKind.COLUMN_RETYPED,
     severity: Annotated[
         Severity, typer.Option("--severity", help="The severity of the assumed finding.")
@@ -95,8 +100,8 @@ def preview(
     """Show which actions a finding about a column or dataset would start. Nothing is run."""
     rules = _rules(config)
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.triggers.preview(rules, entity, kind.value, severity.value)
-    _show(found, full=full_names, as_json=json)
+        actions = lineage.triggers.preview(rules, entity, kind.value, severity.value)
+    _show(actions, full=full_names, as_json=json)
 
 
 def list_actions(
@@ -104,7 +109,12 @@ def list_actions(
         str | None, typer.Option("--trigger", metavar="NAME", help="List only this trigger.")
     ] = None,
     state: Annotated[
-        ActionState | None, typer.Option("--state", help="List only actions in this state.")
+        ActionState | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="List only actions in this state: planned, waiting, running, done or failed.",
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="List at most N actions.")
@@ -115,24 +125,26 @@ def list_actions(
 ) -> None:
     """List the recorded actions, the latest first."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.triggers.history(trigger=trigger, state=state and state.value, limit=limit)
+        history = lineage.triggers.history(
+            trigger=trigger, state=state and state.value, limit=limit
+        )
     if json:
-        print_json(found)
+        print_json(history)
         return
-    _show_actions(found.actions, full=full_names)
-    more = "" if found.complete else f", of {found.total}"
-    out.print(f"{counted(len(found.actions), 'action')}{more}")
+    _show_actions(history.actions, full=full_names)
+    more = "" if history.complete else f", of {history.total}"
+    out.print(f"{counted(len(history.actions), 'action')}{more}")
 
 
-def _show(found: TriggeredActions, *, full: bool, as_json: bool) -> None:
+def _show(answer: TriggeredActions, *, full: bool, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(answer)
         return
-    _show_actions(found.actions, full=full)
-    actions, findings = counted(len(found.actions), "action"), counted(found.findings, "finding")
+    _show_actions(answer.actions, full=full)
+    actions, findings = counted(len(answer.actions), "action"), counted(answer.findings, "finding")
     out.print(f"{actions} for {findings}")
-    if not found.complete:
-        out.print(f"[yellow]incomplete:[/] {counted(len(found.blind_spots), 'blind spot')}")
+    if not answer.complete:
+        out.print(f"[yellow]incomplete:[/] {counted(len(answer.blind_spots), 'blind spot')}")
 
 
 def _show_actions(actions: Sequence[TriggeredAction], *, full: bool) -> None:

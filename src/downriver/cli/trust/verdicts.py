@@ -41,15 +41,15 @@ def verdicts(
 ) -> None:
     """List the recorded verdicts of the gate: the changes, the decision, the affected consumers."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.govern.verdicts(decision=decision, since=since, limit=limit)
+        answer = lineage.govern.verdicts(decision=decision, since=since, limit=limit)
     if json:
-        print_json(found)
+        print_json(answer)
     else:
-        _show(found)
+        _show(answer)
 
 
-def _show(found: RecordedVerdicts) -> None:
-    for verdict in found.verdicts:
+def _show(answer: RecordedVerdicts) -> None:
+    for verdict in answer.verdicts:
         colour = _COLOURS[verdict.decision.value]
         by = f" by {escape(verdict.by)}" if verdict.by else ""
         commits = f" {verdict.base[:12]}..{verdict.head[:12]}" if verdict.base else ""
@@ -63,4 +63,4 @@ def _show(found: RecordedVerdicts) -> None:
             out.print(f"  … {len(verdict.changes) - _CHANGES} more changes")
         for waiver in verdict.waived:
             out.print(f"  waived: {escape(waiver)}")
-    out.print(f"{len(found.verdicts)} of {counted(found.total, 'verdict')}")
+    out.print(f"{len(answer.verdicts)} of {counted(answer.total, 'verdict')}")

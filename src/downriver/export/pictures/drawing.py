@@ -1,15 +1,18 @@
-"""What every format draws: the nodes and lines of a trace, and its names made printable."""
+"""The common part of every format: the nodes and lines of a trace, with printable names."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from downriver.model.answers import NodeKind, Trace, TraceEdge, TraceNode
 from downriver.model.control_characters import BIDIRECTIONAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from downriver.model.views.drawn_view import DrawnEdge
 
 Owner: TypeAlias = tuple[str, str]  # the namespace and name of a dataset
 Titles: TypeAlias = dict[Owner, str]
@@ -26,6 +29,7 @@ class DrawnLine(NamedTuple):
     change: str
     label: str
     evidence: tuple[str, ...]
+    faded: bool = False
 
     @property
     def solid(self) -> bool:
@@ -34,24 +38,31 @@ class DrawnLine(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A trace made ready to draw, in an order that does not depend on the order of its lists."""
+    """A trace made ready to draw, in an order that does not depend on the order of its lists.
+
+    `captions` are words beside the names of nodes, by id. `faded` are the ids of nodes that are not
+    on a locked path. `summary` says how much of a graph is drawn.
+    """
 
     root: TraceNode
     nodes: dict[str, TraceNode]
     lines: list[DrawnLine]
     note: str
     blind_spots: list[str]
+    captions: Mapping[str, str] = MappingProxyType({})
+    faded: frozenset[str] = frozenset()
+    summary: str = ""
 
     @classmethod
     def of(cls, trace: Trace) -> Drawing:
         """Add nodes that only edges name, join edges that look the same, and sort."""
-        found = {node.id: node for node in (*trace.nodes, trace.root)}
+        nodes = {node.id: node for node in (*trace.nodes, trace.root)}
         for edge in trace.edges:
             for end in (edge.source, edge.target):
-                found.setdefault(end, _unlisted(end))
+                nodes.setdefault(end, _unlisted(end))
         return cls(
             root=trace.root,
-            nodes=dict(sorted(found.items())),
+            nodes=dict(sorted(nodes.items())),
             lines=_lines(trace.edges),
             note=_note(trace),
             blind_spots=sorted(f"{spot.kind}: {spot.message}" for spot in trace.blind_spots),
@@ -59,17 +70,18 @@ class Drawing(NamedTuple):
 
     @property
     def alone(self) -> list[TraceNode]:
-        """Nodes that stand for themselves: datasets and jobs."""
+        """The nodes that are not columns: datasets and jobs."""
         return [node for node in self.nodes.values() if node.kind != "column"]
 
     @property
     def owned(self) -> dict[Owner, list[TraceNode]]:
-        """Columns, by the dataset they belong to."""
-        owned: defaultdict[Owner, list[TraceNode]] = defaultdict(list)
-        for node in self.nodes.values():
-            if node.kind == "column":
-                owned[owner_of(node)].append(node)
-        return dict(sorted(owned.items()))
+        """The columns, by their dataset."""
+        return _columns_by_owner(self.nodes.values())
+
+    def text_of(self, node: TraceNode, title: str) -> str:
+        """Return a title with the caption of its node."""
+        caption = self.captions.get(node.id)
+        return f"{title} · {caption}" if caption else title
 
 
 def _unlisted(node_id: str) -> TraceNode:
@@ -88,14 +100,14 @@ def _lines(edges: Iterable[TraceEdge]) -> list[DrawnLine]:
     return [
         DrawnLine(
             *key,
-            label=", ".join(sorted({word for edge in group for word in _words(edge)})),
+            label=", ".join(sorted({word for edge in group for word in words_of(edge)})),
             evidence=tuple(sorted({_evidence(edge) for edge in group})),
         )
         for key, group in sorted(alike.items())
     ]
 
 
-def _words(edge: TraceEdge) -> Iterator[str]:
+def words_of(edge: TraceEdge | DrawnEdge) -> Iterator[str]:
     """Return the label of an edge."""
     if edge.kind.casefold() not in ("reads", "writes", "derives"):
         yield edge.kind.casefold()
@@ -136,29 +148,41 @@ MARKS = ("broken", "removed", "added", "pii", "certified")
 
 
 def marks_of(node: TraceNode) -> list[str]:
-    """Return the marks of a node that drawings know."""
+    """Return the marks of a node that drawings show."""
     return [mark for mark in MARKS if mark in node.marks]
 
 
 def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:
-    """Return datasets and columns by the system they are in; all under one name if it is one."""
-    found: defaultdict[str, list[TraceNode]] = defaultdict(list)
+    """Return datasets and columns by their system, sorted by the name of the system."""
+    groups: defaultdict[str, list[TraceNode]] = defaultdict(list)
     for node in nodes:
         if node.kind != "job":
-            found[node.namespace].append(node)
-    return dict(sorted(found.items()))
+            groups[node.namespace].append(node)
+    return dict(sorted(groups.items()))
 
 
 def split_columns(nodes: Iterable[TraceNode]) -> tuple[list[TraceNode], ColumnsByDataset]:
-    """Return the nodes that are not columns, and the columns of each dataset, sorted by name."""
+    """Return the nodes that are not columns, and the columns of each dataset, sorted by name.
+
+    A dataset that is a node beside its columns comes first among them.
+    """
+    listed = list(nodes)
+    columns = _columns_by_owner(listed)
     others: list[TraceNode] = []
+    for node in listed:
+        if node.kind == "dataset" and owner_of(node) in columns:
+            columns[owner_of(node)].insert(0, node)
+        elif node.kind != "column":
+            others.append(node)
+    return others, columns
+
+
+def _columns_by_owner(nodes: Iterable[TraceNode]) -> ColumnsByDataset:
     columns: defaultdict[Owner, list[TraceNode]] = defaultdict(list)
     for node in nodes:
         if node.kind == "column":
             columns[owner_of(node)].append(node)
-        else:
-            others.append(node)
-    return others, dict(sorted(columns.items()))
+    return dict(sorted(columns.items()))
 
 
 def owner_of(node: TraceNode) -> Owner:
@@ -167,7 +191,7 @@ def owner_of(node: TraceNode) -> Owner:
 
 
 def title_each(owners: Iterable[Owner]) -> dict[Owner, str]:
-    """Name each, with its namespace only where the name alone would be ambiguous."""
+    """Return a title for each node, with its namespace only if the name alone is ambiguous."""
     distinct = dict.fromkeys(owners)
     homes = Counter(name for _, name in distinct)
     return {
@@ -188,8 +212,8 @@ _NONCHARACTERS = (
     *range(0xFDD0, 0xFDF0),
     *(plane + end for plane in _PLANES for end in (0xFFFE, 0xFFFF)),
 )
-# Not every format can carry these. Control characters have pictures (a line feed is shown as ␊);
-# those that reorder the text around them could make one name pass for another.
+# Characters that not every format allows. Control characters have pictures (a line feed is shown as
+# ␊). Characters that reorder the text around them could make two names look equal.
 PICTURES = {
     **dict.fromkeys(range(0x80, 0xA0), _UNKNOWN),
     **dict.fromkeys(_SURROGATES, _UNKNOWN),
@@ -203,5 +227,5 @@ PICTURES = {
 
 
 def printable(text: str) -> str:
-    """Return text that every format can carry and every reader can see."""
+    """Return text that every format allows, with visible characters only."""
     return text.translate(PICTURES) if text.strip() else "(blank)"

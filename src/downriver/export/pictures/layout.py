@@ -1,8 +1,8 @@
-"""Where to put each node of a drawing: layers along the flow, few crossings, straight lines.
+"""The layout of a drawing: layers along the flow, few crossings, straight lines.
 
 `lay_out` decides which layer a node is in and where in that layer; `spread` turns the order into
-heights on paper. Both are deterministic: the same graph is drawn the same way, whatever the order
-in which its nodes and edges are given.
+heights on paper. Both are deterministic: the drawing of a graph does not depend on the order of its
+nodes and edges.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Link(NamedTuple):
-    """Two slots that should be level: an edge joins them this far below the top of each."""
+    """Two slots that should be level. An edge joins them at these distances below their tops."""
 
     source: Slot
     source_offset: float
@@ -79,7 +79,7 @@ def lay_out(node_ids: Sequence[str], edges: Sequence[Edge]) -> Layout:
 class _Walk(NamedTuple):
     """The result of one depth-first walk."""
 
-    preorder: list[int]  # when each node was first met
+    preorder: list[int]  # the order in which nodes were first visited
     topological: list[int]  # an order in which only back edges point backwards
     back: set[_Arc]
 
@@ -93,7 +93,7 @@ def _walk(count: int, arcs: list[_Arc]) -> _Walk:
     preorder, finished, back = [-1] * count, [False] * count, set()
     postorder: list[int] = []
     met = 0
-    # Sources first, so that a cycle is broken where the flow comes back to it.
+    # Sources first, so that a cycle is cut at the edge that returns to its first node.
     for start in sorted(range(count), key=lambda node: (node in entered, node)):
         stack = [(start, iter(following[start]))] if preorder[start] < 0 else []
         while stack:
@@ -191,7 +191,7 @@ class _Ranks:
 
     def lane(self, source: int, target: int) -> list[int]:
         """Return the points an edge passes, in its own direction."""
-        # One of the two is empty: of an edge and its reverse, only one points forward.
+        # One of the two is empty, because only an edge or its reverse points forward.
         return self.lanes.get((source, target), []) + self.lanes.get((target, source), [])[::-1]
 
     def _sweep(self, rows: Iterable[list[int]], beside: list[list[int]]) -> None:
@@ -236,8 +236,8 @@ def spread(
     before, after = _neighbours(links)
     either = {slot: [*before.get(slot, ()), *after.get(slot, ())] for slot in starts}
     tops = starts.copy()
-    # Following one side at a time straightens long chains at once, which weighing both would take
-    # many sweeps to do; weighing both in the end centres each slot between its neighbours.
+    # One side at a time straightens long chains in a single sweep. Both sides together, in the end,
+    # centre each slot between its neighbours.
     for forward, backward in [(before, after)] * 2 + [(either, either)] * 3:
         for row in rows:
             _level(row, starts, forward, tops)
@@ -272,7 +272,7 @@ def _neighbours(links: Iterable[Link]) -> tuple[_Neighbours, _Neighbours]:
 def _level(
     row: list[Slot], starts: Mapping[Slot, float], neighbours: _Neighbours, tops: dict[Slot, float]
 ) -> None:
-    """Move each slot of a layer as close to the mean of its neighbours as the order allows.
+    """Move each slot of a layer to the mean of its neighbours, as close as the order allows.
 
     Pool adjacent violators: slots that would overlap form a block at the mean of the ideal
     positions of its members. This is the exact least-squares answer, in one pass.

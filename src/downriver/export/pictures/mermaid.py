@@ -41,29 +41,35 @@ _MARKS = {
     "removed": "classDef removed fill:#fee2e2,stroke:#dc2626,stroke-dasharray:4",
 }
 _EDGE_LIMIT = 500
-# Mermaid reads more in a quoted label than its quotes: Markdown, HTML, icons (`fa:`), directives
-# (`%%{…}%%`), statements. What stays as it is: letters, digits, spaces, and punctuation of names
-# where it stands between letters or digits and cannot be Markdown.
+# Mermaid interprets the text of a quoted label: Markdown, HTML, icons (`fa:`), directives
+# (`%%{…}%%`), statements. Only these characters need no escape: letters, digits, spaces, and
+# punctuation between letters or digits that cannot be Markdown.
 _SPECIAL = re.compile(
     r"[^-0-9A-Za-z ,/._()\x80-\U0010ffff]"
     r"|(?<![0-9A-Za-z])[-._]|[-._](?![0-9A-Za-z])"
     r"|(?<=[0-9])\)"  # `1)` begins a list
     r"|(?<=[Ww]{3})\."  # `www.` begins a link
     r"|(?<=direction)[\s\ufeff]"  # `direction TB` is a statement, even between quotes
-    r"|(?<=ﬂ)(?=°)|(?<=¶)(?=ß)"  # between these Mermaid keeps its entities while it works
+    r"|(?<=ﬂ)(?=°)|(?<=¶)(?=ß)"  # Mermaid puts these around its entities while it works
 )
+_UNCOMMON = re.compile(r"[^-+0-9A-Za-z ,.:]")  # in a comment, which could be a directive
 _WORD_JOINER = "#8288;"
 
 
 def render_mermaid(trace: Trace) -> str:
     """Draw a trace as a Mermaid flowchart, for Markdown files, pull requests and wikis."""
-    sketch = Drawing.of(trace)
+    return draw_mermaid(Drawing.of(trace))
+
+
+def draw_mermaid(sketch: Drawing) -> str:
+    """Write a drawing as a Mermaid flowchart."""
     keys = {node_id: f"n{number}" for number, node_id in enumerate(sketch.nodes)}
     body = [
         *_nodes(sketch, keys),
         *(_line(line, keys) for line in sketch.lines),
         *_CLASSES,
         *_marks(sketch),
+        *_fading(sketch, keys),
     ]
     comments = [f"%% {comment}" for comment in _comments(sketch)]
     return "\n".join(["flowchart LR", *(f"  {row}" for row in (*comments, *body)), ""])
@@ -79,7 +85,20 @@ def _marks(sketch: Drawing) -> Iterator[str]:
             yield f"class {','.join(marked)} {mark}"
 
 
+def _fading(sketch: Drawing, keys: dict[str, str]) -> Iterator[str]:
+    """Return the styles of what is not on a locked path."""
+    nodes = [key for node_id, key in keys.items() if node_id in sketch.faded]
+    lines = [str(number) for number, line in enumerate(sketch.lines) if line.faded]
+    if nodes:
+        yield "classDef faded opacity:0.3"
+        yield f"class {','.join(nodes)} faded"
+    if lines:
+        yield f"linkStyle {','.join(lines)} opacity:0.3"
+
+
 def _comments(sketch: Drawing) -> Iterator[str]:
+    if sketch.summary:
+        yield _UNCOMMON.sub("?", sketch.summary)
     if sketch.note:
         yield sketch.note
     if len(sketch.lines) > _EDGE_LIMIT:
@@ -91,10 +110,11 @@ def _nodes(sketch: Drawing, keys: dict[str, str]) -> Iterator[str]:
     titles, owners = title_each(map(owner_of, sketch.alone)), title_each(sketch.owned)
     for node in sketch.alone:
         if node.kind == "job":
-            yield _node(node, keys[node.id], titles[owner_of(node)], sketch.root.id)
+            title = sketch.text_of(node, titles[owner_of(node)])
+            yield _node(node, keys[node.id], title, sketch.root.id)
     systems = by_system(sketch.nodes.values())
     for number, (system, nodes) in enumerate(systems.items()):
-        inside = _system(nodes, keys, (titles, owners), sketch.root.id)
+        inside = _system(nodes, keys, (titles, owners), sketch)
         if len(systems) == 1:
             yield from inside
             continue
@@ -104,16 +124,18 @@ def _nodes(sketch: Drawing, keys: dict[str, str]) -> Iterator[str]:
 
 
 def _system(
-    nodes: list[TraceNode], keys: dict[str, str], titles: tuple[Titles, Titles], root_id: str
+    nodes: list[TraceNode], keys: dict[str, str], titles: tuple[Titles, Titles], sketch: Drawing
 ) -> Iterator[str]:
     of_datasets, of_owners = titles
     datasets, tables = split_columns(nodes)
     for node in datasets:
-        yield _node(node, keys[node.id], of_datasets[owner_of(node)], root_id)
+        title = sketch.text_of(node, of_datasets[owner_of(node)])
+        yield _node(node, keys[node.id], title, sketch.root.id)
     for owner, columns in tables.items():
         yield f'subgraph d{keys[columns[0].id][1:]}["{escape_text(of_owners[owner])}"]'
         for node in columns:
-            yield "  " + _node(node, keys[node.id], field_of(node), root_id)
+            title = sketch.text_of(node, field_of(node))
+            yield "  " + _node(node, keys[node.id], title, sketch.root.id)
         yield "end"
 
 
@@ -134,8 +156,8 @@ def escape_text(text: str) -> str:
     return _SPECIAL.sub(_entity, printable(text))
 
 
-def _entity(found: re.Match[str]) -> str:
-    char = found[0]
+def _entity(match: re.Match[str]) -> str:
+    char = match[0]
     if not char:
         return _WORD_JOINER
     return "#quot;" if char == '"' else f"#{ord(char)};"

@@ -7,7 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from downriver.export.pictures.drawing import Drawing, DrawnLine, counted, field_of
+from downriver.export.pictures.drawing import (
+    Drawing,
+    DrawnLine,
+    counted,
+    field_of,
+    split_columns,
+)
 from downriver.export.pictures.layout import Layout, Link, Slot, lay_out, spread
 from downriver.export.pictures.svg_shapes import (
     LOOP_REACH,
@@ -41,8 +47,9 @@ class SvgLayout:
 
     def __init__(self, sketch: Drawing) -> None:
         self.lines = sketch.lines
-        self.cards = [NodeCard([node]) for node in sketch.alone]
-        self.cards += [NodeCard(columns) for columns in sketch.owned.values()]
+        alone, tables = split_columns(sketch.nodes.values())
+        self.cards = [NodeCard(nodes, sketch) for nodes in ([node] for node in alone)]
+        self.cards += [NodeCard(nodes, sketch) for nodes in tables.values()]
         self.home = {node.id: card for card in self.cards for node in card.nodes}
         self.layout = self._lay_out()
         self.tracks = self._assign_tracks()
@@ -143,6 +150,8 @@ class SvgLayout:
                 beside[line.target].append(line.source)
         heights = self._joints()
         for card in sorted(self.cards, key=lambda card: card.slot):
+            if card.head is not None:  # rows of a screen: they keep the order of the table
+                continue
             mean_heights = {
                 node.id: _mean(heights[other] for other in beside[node.id] or [node.id])
                 for node in card.nodes
@@ -181,11 +190,11 @@ class SvgLayout:
         return self.layers[-1][1] + max(loops, default=0.0)
 
     def way(self, line: DrawnLine) -> list[Point]:
-        """Return the points a line passes: a curve to each lane, level along it, a curve on."""
+        """Return the points of a line: a curve to each lane, and a level part along the lane."""
         source, target = self.ends(line)
         start, end = (self.joints[node] + self.fans[line] for node in line[:2])
         if source is target:
-            # A node that feeds itself is joined twice, a little apart.
+            # A node with an edge to itself has two joints, a little apart.
             apart = _TRACK if line.source == line.target else 0.0
             return [(source.right, start - apart), (source.right, end + apart)]
         if self._goes_back(line):
@@ -250,14 +259,21 @@ paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}
 """
 
 
+_FADED_STYLE = ".dr-faded{opacity:.3}\n"
+
+
 def render_svg(trace: Trace) -> str:
-    """Draw a trace as one SVG file: no scripts, nothing to fetch, legible in light and dark."""
-    sketch = Drawing.of(trace)
+    """Draw a trace as one SVG file."""
+    return draw_svg(Drawing.of(trace))
+
+
+def draw_svg(sketch: Drawing) -> str:
+    """Draw one SVG file without scripts or external files, for light and dark themes."""
     board = SvgLayout(sketch)
     footer, footer_end = _footer(sketch, board.bottom)
     width = number(max(board.right, footer_end) + MARGIN)
     height = number(board.bottom + MARGIN + (_FOOTER_HEIGHT if footer else 0.0))
-    # Several drawings may share a page, where ids must not clash.
+    # Several drawings may be on one page, where ids must be distinct.
     prefix = f"dr-{crc32(sketch.root.id.encode(errors='replace')):08x}"
     return "\n".join(
         [
@@ -266,7 +282,7 @@ def render_svg(trace: Trace) -> str:
             f' aria-labelledby="{prefix}-title {prefix}-desc">',
             f'<title id="{prefix}-title">Lineage of {xml(_full_name(sketch.root))}</title>',
             f'<desc id="{prefix}-desc">{xml(_description(sketch))}</desc>',
-            f"<style>{_STYLE}</style>",
+            f"<style>{_STYLE}{_FADED_STYLE if sketch.faded else ''}</style>",
             f"<defs>{render_tip(prefix, '')}{render_tip(prefix, '-stale')}</defs>",
             '<rect class="dr-paper" width="100%" height="100%" rx="10"/>',
             *_lines(board, prefix),
@@ -294,18 +310,26 @@ def _lines(board: SvgLayout, prefix: str) -> Iterator[str]:
     for line in board.lines:
         yield render_line(line, board.way(line), prefix)
     labels = EdgeLabels()
-    # Those hardest to place come first: loops, which have one place for a label, and long words.
+    # Labels that are hardest to place come first: those of loops, which have one position, and long
+    # ones.
     labelled = [line for line in board.lines if line.label]
     labelled.sort(key=lambda line: (not board.loops(line), -len(line.label)))
     for line in labelled:
-        labels.add(line.label, board.way(line), leaving[line.source] - entering[line.target])
+        lean = leaving[line.source] - entering[line.target]
+        labels.add(line.label, board.way(line), lean, faded=line.faded)
     yield from labels.drawn
 
 
 def _footer(sketch: Drawing, top: float) -> tuple[list[str], float]:
-    """Draw the note and the legend of dashed lines; return them and where they end."""
+    """Draw the note and the legend of dashed lines; return both and the position of their end."""
     x, y = MARGIN, top + _FOOTER_HEIGHT
     items = []
+    if sketch.summary:
+        text = (
+            f'<text class="dr-small" x="{number(x)}" y="{number(y)}">{xml(sketch.summary)}</text>'
+        )
+        items.append(text)
+        x += SMALL_CELL * (count_cells(sketch.summary) + 4)
     if sketch.note:
         spots = xml_lines(sketch.note, *sketch.blind_spots)
         text = f'<text class="dr-small dr-warning" x="{number(x)}" y="{number(y)}">'
@@ -321,7 +345,7 @@ def _footer(sketch: Drawing, top: float) -> tuple[list[str], float]:
 
 
 def _looks(lines: Sequence[DrawnLine]) -> list[tuple[str, str]]:
-    """List the kinds of line to explain: none when all are plain."""
+    """List the kinds of lines that the legend explains; none if all lines are plain."""
     indirect, stale = any(line.indirect for line in lines), any(line.stale for line in lines)
     looks = [
         ("direct" if indirect else "active", "", any(line.solid for line in lines)),

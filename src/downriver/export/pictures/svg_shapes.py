@@ -15,7 +15,7 @@ from downriver.model.ids import DatasetId
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.export.pictures.drawing import DrawnLine
+    from downriver.export.pictures.drawing import Drawing, DrawnLine
     from downriver.model.answers import NodeKind, TraceNode
 
 # The width of one cell of text: a letter of a monospaced face, an average one of the others.
@@ -28,7 +28,7 @@ def xml(text: str) -> str:
 
 
 def xml_lines(*lines: str) -> str:
-    """Join lines of a tooltip; a line break inside one of them is not a line of ours."""
+    """Join the lines of a tooltip. A line break inside a line is escaped."""
     return "\n".join(xml(line) for line in lines)
 
 
@@ -51,8 +51,8 @@ def _cell(char: str) -> int:
 
 
 def fit(text: str, cells: float) -> str:
-    """Shorten text in its middle: the start and the end of a name distinguish it best."""
-    if count_cells(text) <= cells + 0.01:  # a width computed from the text must be found to fit it
+    """Shorten text in the middle, because the start and end of a name distinguish it best."""
+    if count_cells(text) <= cells + 0.01:  # allow for rounding
         return text
     head = _take(text, (cells - 1) * 0.4)
     tail = _take(text[::-1], cells - 1 - count_cells(head))[::-1]
@@ -73,6 +73,7 @@ _CARD_HEIGHT = 46.0
 _ROW_HEIGHT = 24.0
 _ROWS_END = 6.0  # below the last row of a card
 _CARD_WIDTHS = (132.0, 272.0)
+_CAPTIONED_WIDTH = 520.0
 _TEXT_INSET = 42.0
 _TEXT_END = 14.0
 _ICONS: dict[NodeKind, str] = {
@@ -86,9 +87,11 @@ _ICONS: dict[NodeKind, str] = {
 class NodeCard:
     """A box of the drawing: a dataset, a job, or a dataset with some of its columns as rows."""
 
-    def __init__(self, nodes: list[TraceNode]) -> None:
+    def __init__(self, nodes: list[TraceNode], sketch: Drawing) -> None:
         self.nodes = nodes
-        self.table = nodes[0].kind == "column"
+        self.sketch = sketch
+        self.table = nodes[-1].kind == "column"
+        self.head = nodes[0] if self.table and nodes[0].kind == "dataset" else None
         self.slot = Slot(0, 0)
         self.x = self.y = self.width = 0.0
 
@@ -102,47 +105,67 @@ class NodeCard:
     @property
     def height(self) -> float:
         """The height of its heading and rows."""
-        rows = len(self.nodes) * _ROW_HEIGHT + _ROWS_END if self.table else 0.0
+        rows = len(self.rows) * _ROW_HEIGHT + _ROWS_END if self.table else 0.0
         return _CARD_HEIGHT + rows
 
     @property
+    def rows(self) -> list[TraceNode]:
+        """The columns of a table."""
+        return [node for node in self.nodes if node.kind == "column"]
+
+    @property
+    def subtitle(self) -> str:
+        """What stands below the name: the namespace and the caption."""
+        parts = (self.nodes[0].namespace.strip(), self.sketch.captions.get(self.nodes[0].id, ""))
+        return " · ".join(part for part in parts if part)
+
+    @property
     def right(self) -> float:
-        """Where its right side is."""
+        """The position of its right side."""
         return self.x + self.width
 
     def ports(self) -> Iterator[tuple[str, float]]:
-        """Yield each node with how far below the top its edges arrive."""
-        first = _CARD_HEIGHT + _ROW_HEIGHT / 2 if self.table else _CARD_HEIGHT / 2
-        for row, node in enumerate(self.nodes):
-            yield node.id, first + row * _ROW_HEIGHT
+        """Yield each node with the distance of its edges below the top."""
+        for node in self.nodes:
+            if node.kind != "column":
+                yield node.id, _CARD_HEIGHT / 2
+        for row, node in enumerate(self.rows):
+            yield node.id, _CARD_HEIGHT + (row + 0.5) * _ROW_HEIGHT
 
     def needed_width(self) -> float:
         """Return the width that shows every name in full, within limits."""
         first = self.nodes[0]
-        names = [first.name, *(field_of(node) for node in self.nodes if self.table)]
-        widths = [NAME_CELL * count_cells(name) for name in names]
-        text = max(SMALL_CELL * count_cells(first.namespace), *widths)
+        widths = [NAME_CELL * count_cells(first.name)]
+        for node in self.rows:
+            name = NAME_CELL * count_cells(field_of(node))
+            widths.append(name + _caption_width(self.sketch.captions.get(node.id, "")))
+        text = max(SMALL_CELL * count_cells(self.subtitle), *widths)
         lowest, highest = _CARD_WIDTHS
+        if not self.sketch.captions.keys().isdisjoint(node.id for node in self.nodes):
+            highest = _CAPTIONED_WIDTH
         return min(highest, max(lowest, _TEXT_INSET + text + _TEXT_END))
 
 
 def render_card(card: NodeCard, root_id: str) -> str:
     """Draw a card in its place."""
     first = card.nodes[0]
-    chosen = not card.table and first.id == root_id
+    chosen = first.kind != "column" and first.id == root_id
+    faded = " dr-faded" * (first.id in card.sketch.faded)
     radius = _CARD_HEIGHT / 2 if first.kind == "job" else 8
-    title = str(DatasetId(*owner_of(first))) if card.table else first.id
+    name = str(DatasetId(*owner_of(first))) if card.table else first.id
+    title = xml_lines(*filter(None, (name, card.sketch.captions.get(first.id))))
     rows = "".join(_rows(card, root_id)) if card.table else ""
     return (
-        f'<g class="dr-{first.kind}{_marked([] if card.table else [first])}{" dr-root" * chosen}"'
+        f'<g class="dr-{first.kind}{_classes([first] if first.kind != "column" else [])}'
+        f'{" dr-root" * chosen}{faded}"'
         f' transform="translate({number(card.x)} {number(card.y)})">'
-        f"<title>{xml(title)}</title>"
+        f"<title>{title}</title>"
         f'<rect class="dr-card" width="{number(card.width)}" height="{number(card.height)}"'
         f' rx="{number(radius)}"/>{_heading(card)}{rows}</g>'
     )
 
 
-def _marked(nodes: list[TraceNode]) -> str:
+def _classes(nodes: list[TraceNode]) -> str:
     """Return the CSS classes of the marks of nodes."""
     return "".join(f" dr-{mark}" for node in nodes for mark in marks_of(node))
 
@@ -154,8 +177,8 @@ def _heading(card: NodeCard) -> str:
     room = card.width - _TEXT_INSET - _TEXT_END
     name = fit(first.name, room / NAME_CELL)
     baseline, subtitle = 27, ""
-    if first.namespace.strip():
-        namespace = xml(fit(first.namespace, room / SMALL_CELL))
+    if card.subtitle:
+        namespace = xml(fit(card.subtitle, room / SMALL_CELL))
         baseline, subtitle = (
             20,
             f'<text class="dr-small" x="{_TEXT_INSET:g}" y="34">{namespace}</text>',
@@ -175,17 +198,36 @@ def _badge_radius(node: TraceNode) -> int:
 def _rows(card: NodeCard, root_id: str) -> Iterator[str]:
     width = number(card.width)
     yield f'<path class="dr-rule" d="M0 {number(_CARD_HEIGHT)}H{width}"/>'
-    cells = (card.width - _TEXT_INSET - _TEXT_END) / NAME_CELL
-    for node, (_, middle) in zip(card.nodes, card.ports(), strict=True):
+    ports = dict(card.ports())
+    for node in card.rows:
+        middle, caption = ports[node.id], card.sketch.captions.get(node.id, "")
+        room = card.width - _TEXT_INSET - _TEXT_END - _caption_width(caption)
+        cells = room / NAME_CELL
         row = f'<rect class="dr-row" x="4" y="{number(middle - _ROW_HEIGHT / 2 + 1)}"'
         row += f' width="{number(card.width - 8)}" height="{number(_ROW_HEIGHT - 2)}" rx="5"/>'
         yield (
-            f'<g class="dr-field{_marked([node])}{" dr-root" * (node.id == root_id)}">'
+            f'<g class="dr-field{_classes([node])}{" dr-root" * (node.id == root_id)}">'
             f"<title>{xml(node.id)}</title>"
             f'{row}<path class="dr-icon" transform="translate(15 {number(middle - 6)}) scale(.75)"'
             f' d="{_ICONS["column"]}"/><text class="dr-name" x="{_TEXT_INSET:g}"'
-            f' y="{number(middle + 4)}">{xml(fit(field_of(node), cells))}</text></g>'
+            f' y="{number(middle + 4)}">{xml(fit(field_of(node), cells))}</text>'
+            f"{_row_caption(caption, card.width, middle)}</g>"
         )
+
+
+_CAPTION_CELLS = 32
+
+
+def _caption_width(caption: str) -> float:
+    """Return the room at the end of a row for its caption."""
+    return SMALL_CELL * min(_CAPTION_CELLS, count_cells(caption)) + 8 if caption else 0.0
+
+
+def _row_caption(caption: str, width: float, middle: float) -> str:
+    if not caption:
+        return ""
+    place = f'x="{number(width - _TEXT_END)}" y="{number(middle + 4)}" text-anchor="end"'
+    return f'<text class="dr-small" {place}>{xml(fit(caption, _CAPTION_CELLS))}</text>'
 
 
 Point: TypeAlias = tuple[float, float]
@@ -211,8 +253,9 @@ def render_line(line: DrawnLine, way: list[Point], prefix: str) -> str:
     look += f" dr-line-{line.change}" if line.change else ""
     tip = f"{prefix}-tip{'-stale' * line.stale}"
     title = xml_lines(f"{line.source} → {line.target}", *line.evidence)
+    group = '<g class="dr-faded">' if line.faded else "<g>"
     return (
-        f"<g><title>{title}</title>"
+        f"{group}<title>{title}</title>"
         f'<path class="{look}" d="{_path(way)}" marker-end="url(#{tip})"/></g>'
     )
 
@@ -233,7 +276,7 @@ def _path(way: list[Point]) -> str:
 
 
 def _bend(x: float, next_x: float) -> float:
-    """Return where a curve turns: half way, or out to the right when it comes back."""
+    """Return where a curve turns: half way, or at the right if the line leads back."""
     return (x + next_x) / 2 if x != next_x else x + LOOP_REACH
 
 
@@ -251,7 +294,7 @@ def label_width(label: str) -> float:
 
 def _label_points(way: list[Point], lean: int, width: float) -> list[Point]:
     """List where to centre a label, best first."""
-    # Lines meet at a node with many edges, so place the label where this line is apart.
+    # Lines meet at a node with many edges, so place the label where this line is separate.
     start, end = way[-2:] if lean > 0 else way[:2]
     if start[0] == end[0]:
         x, y = _point(start, end, 0.5)
@@ -266,11 +309,11 @@ class EdgeLabels:
 
     def __init__(self) -> None:
         self.drawn: list[str] = []
-        # By area: comparing each label with all others would be quadratic.
+        # Indexed by area: comparing each label with all others takes quadratic time.
         self._taken: defaultdict[tuple[int, int], list[tuple[float, float, float]]]
         self._taken = defaultdict(list)
 
-    def add(self, label: str, way: list[Point], lean: int) -> None:
+    def add(self, label: str, way: list[Point], lean: int, *, faded: bool = False) -> None:
         """Write a label. `lean`: how many more lines its source has than its target."""
         text = fit(label.lower().replace("_", " "), _LABEL_CELLS)
         width = label_width(text)
@@ -278,7 +321,8 @@ class EdgeLabels:
         x, y = min(points, key=lambda point: self._overlap(point, width))
         self._taken[self._patch((x, y))].append((x, y, width))
         place = f'x="{number(x)}" y="{number(y + 3)}"'
-        self.drawn.append(f'<text class="dr-small dr-label" {place}>{xml(text)}</text>')
+        look = "dr-small dr-label" + " dr-faded" * faded
+        self.drawn.append(f'<text class="{look}" {place}>{xml(text)}</text>')
 
     @staticmethod
     def _patch(point: Point) -> tuple[int, int]:

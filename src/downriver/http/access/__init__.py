@@ -1,4 +1,4 @@
-"""Who may do what: API keys, tokens, roles, namespaces and host names. One place for all routes."""
+"""Access control for all routes: API keys, tokens, roles, namespaces and host names."""
 
 from downriver.http.access.control import AccessControl, Principal
 from downriver.http.access.hosts import AllowedHosts, check_bind

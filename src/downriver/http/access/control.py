@@ -67,26 +67,26 @@ class AccessControl:
         self._keyed = False
         self._cached_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
-        self._threads = CapacityLimiter(_THREADS)  # apart from the threads of answers
+        self._threads = CapacityLimiter(_THREADS)  # separate from the threads of answers
 
     async def admit(self, request: Request, endpoint: Endpoint) -> Principal | None:
-        """Return who sends a request that may be answered, else raise; None for open routes."""
+        """Return the sender of a permitted request, else raise. None for open routes."""
         if endpoint.role is None:
             return None
         principal = await self.identify(request)
         _require(principal, endpoint)
-        ACTOR.set(principal.id)  # of this request's task: the audit log names it
+        ACTOR.set(principal.id)  # in the context of this request, for the audit log
         return principal
 
     async def identify(self, request: Request) -> Principal:
-        """Return who sends a request. The answer is kept for the request."""
+        """Return the sender of a request. The result is cached for the request."""
         known: Principal | None = request.scope.get(PRINCIPAL)
         if known is None:
             known = request.scope[PRINCIPAL] = await self._identify(request)
         return known
 
     def forget_keys(self) -> None:
-        """Read the keys again at the next request: one was created or revoked."""
+        """Read the keys again at the next request, because a key was created or revoked."""
         self._cached_until = 0.0
 
     async def _identify(self, request: Request) -> Principal:

@@ -1,4 +1,4 @@
-"""Host names and addresses: by which names a server without keys may be called, and from where."""
+"""Host names and addresses under which a server without keys accepts requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AllowedHosts:
-    """The names by which a server without keys may be called, beside those of this machine."""
+    """The allowed host names of a server without keys, in addition to those of this machine."""
 
     def __init__(self, names: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> None:
         self._names = frozenset(name.casefold() for name in names)
@@ -24,7 +24,7 @@ class AllowedHosts:
 
     @classmethod
     def from_settings(cls) -> AllowedHosts:
-        """Return the names that are set."""
+        """Return the names in the settings."""
         names = settings.read_list(settings.ALLOWED_HOSTS)
         for name in names:
             if "/" in name or "*" in name or _host_of(name) is None:

@@ -27,15 +27,15 @@ _TIMEOUT = 5.0  # seconds for one request to the issuer
 _LARGEST = 2**20  # bytes of one answer of the issuer
 _MOST_KEYS = 100
 _FRESH_SECONDS = 600.0  # after which keys are read again
-_STALE_SECONDS = 86_400.0  # for which known keys are used while the issuer does not answer
+_STALE_SECONDS = 86_400.0  # maximum age of known keys while the issuer does not answer
 _RETRY_SECONDS = 10.0  # between two attempts to find an unknown key
-_LEEWAY = 30  # seconds by which clocks may differ
+_LEEWAY = 30  # allowed difference of clocks in seconds
 _LONGEST_TOKEN = 16_384
 _PARTS = 3  # of a signed token: header, claims, signature
 
 
 class TokenIdentity(NamedTuple):
-    """What a valid token states."""
+    """The claims of a valid token."""
 
     subject: str
     role: KeyRole
@@ -67,7 +67,7 @@ class TokenVerifier:
 
     @classmethod
     def from_settings(cls) -> TokenVerifier | None:
-        """Return the verifier of the issuer that is set, or None."""
+        """Return the verifier of the issuer in the settings, or None."""
         issuer = settings.read_text(settings.OIDC_ISSUER)
         audience = settings.read_text(settings.OIDC_AUDIENCE)
         if not issuer:
@@ -89,7 +89,7 @@ class TokenVerifier:
         return cls(issuer, audience, names)
 
     def verify(self, token: str) -> TokenIdentity:
-        """Return the identity that a valid token states, or raise."""
+        """Return the identity in a valid token, or raise."""
         if len(token) > _LONGEST_TOKEN:
             raise UnauthorizedError(f"the token is longer than {_LONGEST_TOKEN} characters")
         claims = self._decode(token)
@@ -150,7 +150,7 @@ class TokenVerifier:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a claim by its whole name, or by the names of the claims that it is in."""
+    """Return a claim by its whole name, or by its path of nested claims."""
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -165,7 +165,7 @@ def _texts(value: Any) -> set[str]:
 
 
 class IssuerKeys:
-    """The public keys of an issuer, read when they are needed and again when they change."""
+    """The public keys of an issuer, read on first use and again when they change."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -174,7 +174,7 @@ class IssuerKeys:
         self._lock = threading.Lock()
 
     def find(self, key_id: str | None, algorithm: str) -> Any:
-        """Return the key that a token names, or raise."""
+        """Return the key of a token, or raise."""
         key = self._find(key_id, algorithm)
         # An unknown key may be a new one. A token with a known key needs no request.
         if key is None or time.monotonic() - self._read_at > _FRESH_SECONDS:
@@ -196,7 +196,7 @@ class IssuerKeys:
         return fitting[0].key if len(fitting) == 1 or (fitting and key_id is not None) else None
 
     def _refresh(self, *, wait: bool) -> None:
-        """Read the keys, at most every few seconds however many tokens name unknown ones."""
+        """Read the keys at most every few seconds, even if many tokens name unknown keys."""
         if not self._lock.acquire(blocking=wait):
             return
         try:
@@ -225,7 +225,7 @@ class IssuerKeys:
 
 
 def _parse_keys(listed: list[Any]) -> list[Any]:
-    """Return the public keys for signatures, without those that are not understood."""
+    """Return the public keys for signatures. Keys of unknown types are left out."""
     jwt = _import_jwt()
     keys = []
     for stated in listed:
@@ -257,10 +257,10 @@ def _fetch(url: str) -> dict[str, Any]:
         body = answer.read(_LARGEST + 1)
     if len(body) > _LARGEST:
         raise ValueError(f"{url}: more than {_LARGEST} bytes")
-    found = json.loads(body)
-    if not isinstance(found, dict):
+    content = json.loads(body)
+    if not isinstance(content, dict):
         raise ValueError(f"{url}: not a JSON object")
-    return found
+    return content
 
 
 def is_safe_url(url: str) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from downriver.service import Lineage
 
-PRINCIPAL = "downriver.principal"  # in the scope of a request: who sends it
+PRINCIPAL = "downriver.principal"  # in the scope of a request: its sender
 log = logging.getLogger("downriver")
 
 _INTERVAL = 1.0  # seconds between two writes
@@ -35,7 +35,7 @@ class RefusalLog:
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, scope: Scope, route: str, detail: str) -> None:
-        """Count a refused request. The detail is that of the first of its kind."""
+        """Count a refused request. The first request of a kind gives the detail."""
         principal = scope.get(PRINCIPAL)
         actor, target = "" if principal is None else principal.id, f"{scope['method']} {route}"
         with self._lock:

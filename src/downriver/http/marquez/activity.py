@@ -46,7 +46,7 @@ async def get_marquez_events(request: Request) -> Response:
 
 
 async def list_marquez_events(request: Request) -> Response:
-    """Return the events of runs, the newest first, as older clients ask: `?limit=&offset=`."""
+    """Return the events of runs, the newest first, for older clients: `?limit=&offset=`."""
     return await get_marquez_events(request)
 
 
@@ -67,25 +67,25 @@ def _events(
 
 async def get_marquez_event_counts(request: Request) -> Response:
     """Return the number of events in each hour or day: `?period=DAY|WEEK&timezone=`."""
-    return await _counted(request, _count_events)
+    return await _respond_with_counts(request, _count_events)
 
 
 async def get_marquez_job_counts(request: Request) -> Response:
     """Return the number of jobs at the end of each hour or day: `?period=DAY|WEEK&timezone=`."""
-    return await _counted(request, _count_jobs)
+    return await _respond_with_counts(request, _count_jobs)
 
 
 async def get_marquez_dataset_counts(request: Request) -> Response:
     """Return the number of datasets at the end of each hour or day: `?period=&timezone=`."""
-    return await _counted(request, _count_datasets)
+    return await _respond_with_counts(request, _count_datasets)
 
 
 async def get_marquez_source_counts(request: Request) -> Response:
     """Return the number of sources at the end of each hour or day: `?period=&timezone=`."""
-    return await _counted(request, _count_sources)
+    return await _respond_with_counts(request, _count_sources)
 
 
-async def _counted(
+async def _respond_with_counts(
     request: Request,
     count: Callable[[Lineage, Sequence[Interval]], list[EventCounts] | list[IntervalCount]],
 ) -> Response:

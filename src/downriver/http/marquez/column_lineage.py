@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.graph import Question, trace
 from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.marquez.graph_facts import node_of
 from downriver.http.marquez.records import MarquezEdge, MarquezName
 from downriver.http.marquez.versions import dataset_version
 from downriver.http.request import (
@@ -71,7 +72,7 @@ class FieldData(msgspec.Struct, rename="camel"):
     dataset: str
     dataset_version: str
     field: str
-    field_type: str | None
+    field_type: str
     transformation_description: str | None
     transformation_type: str | None
     input_fields: list[FieldInput]
@@ -102,8 +103,8 @@ async def get_column_lineage(request: Request) -> Response:
         reason = "a version cannot be given together with withDownstream=true"
         raise InvalidRequestError("nodeId", reason)
     lineage = context_of(request).lineage
-    found = await run_read(request, column_graph, lineage, node_id, depth, downstream=downstream)
-    return json_response(found)
+    answer = await run_read(request, column_graph, lineage, node_id, depth, downstream=downstream)
+    return json_response(answer)
 
 
 def column_graph(
@@ -115,14 +116,14 @@ def column_graph(
     columns: dict[str, TraceNode] = {}
     edges: defaultdict[tuple[str, str], dict[FieldTransformation, None]] = defaultdict(dict)
     with lineage.session.reading() as view:
-        for root in _columns_of(lineage.session, node_id, view):
-            found = trace(view.graph, view.reader, root, question)
-            columns |= {node.id: node for node in found.nodes}
-            for edge in found.edges:
+        roots = _columns_of(lineage.session, node_id, view)
+        for root in roots.columns:
+            answer = trace(view.graph, view.reader, root, question)
+            columns |= {node.id: node for node in answer.nodes}
+            for edge in answer.edges:
                 edges[edge.source, edge.target].setdefault(_transformation(edge))
         datasets = {DatasetId(node.namespace, node.name) for node in columns.values()}
-        schemas = _schemas(view, datasets)
-    fields = _Fields(columns, schemas)
+        fields = _Fields(columns, _datasets(view, datasets, roots.asked))
     for (source, target), between in sorted(edges.items()):
         fields.connect(source, target, list(between))
     return ColumnLineageGraph(fields.nodes())
@@ -134,17 +135,25 @@ def _transformation(edge: TraceEdge) -> FieldTransformation:
     )
 
 
-def _columns_of(session: StoreSession, node_id: str, view: CatalogSnapshot) -> list[Entity]:
-    """Return the columns that an id of Marquez means; a version in it is ignored."""
+class _Roots(NamedTuple):
+    """The requested columns, and their dataset if the request names one."""
+
+    columns: list[Entity]
+    asked: Entity | None
+
+
+def _columns_of(session: StoreSession, node_id: str, view: CatalogSnapshot) -> _Roots:
+    """Return the columns of a Marquez id. A version in the id is ignored."""
     kind, _, name = _VERSION.sub("", node_id).partition(":")
     if kind == "datasetField":
-        return [session.resolve(f"column:{name}", view)]
-    found = session.resolve(f"{kind}:{name}", view)
+        column = session.resolve(f"column:{name}", view)
+        return _Roots([column], column)
+    entity = session.resolve(f"{kind}:{name}", view)
     graph = view.graph.nodes
-    datasets = [found.node]
-    if isinstance(found.id, JobId):
-        outputs = graph.neighbours([found.node], EdgeKind.WRITES, downstream=True)
-        datasets = outputs.get(found.node, [])
+    datasets = [entity.node]
+    if isinstance(entity.id, JobId):
+        outputs = graph.neighbours([entity.node], EdgeKind.WRITES, downstream=True)
+        datasets = outputs.get(entity.node, [])
     names = {member for dataset in datasets for member in graph.identities.group(dataset)}
     ids = view.reader.nodes.by_ids(names)
     columns = {
@@ -154,28 +163,53 @@ def _columns_of(session: StoreSession, node_id: str, view: CatalogSnapshot) -> l
     }
     if not columns:
         raise EntityNotFoundError(node_id)
-    return [session.resolve(column, view) for column in sorted(columns)]
+    resolved = [session.resolve(column, view) for column in sorted(columns)]
+    return _Roots(resolved, None if isinstance(entity.id, JobId) else entity)
 
 
-def _schemas(view: CatalogSnapshot, datasets: Iterable[DatasetId]) -> dict[DatasetId, bytes]:
-    numbers = {number: node for node, number in view.reader.nodes.find_each(datasets).items()}
-    facets = view.reader.facets.of_each(numbers, (SCHEMA,))
-    return {
-        DatasetId(numbers[number].namespace, numbers[number].name): found[SCHEMA]
-        for number, found in facets.items()
+class _Dataset(NamedTuple):
+    """A dataset under the name to show, with its version and the types of its fields."""
+
+    name: MarquezName
+    version: str
+    types: dict[str, str]
+
+
+def _datasets(
+    view: CatalogSnapshot, datasets: Iterable[DatasetId], asked: Entity | None
+) -> dict[DatasetId, _Dataset]:
+    """Return datasets under their name in events, or under the requested name."""
+    reader, identities = view.reader, view.graph.nodes.identities
+    numbers = {
+        DatasetId(node.namespace, node.name): number
+        for node, number in reader.nodes.find_each(datasets).items()
     }
+    shown = identities.display_names(numbers.values(), reader, as_sent=True)
+    names = {dataset: shown[number].id for dataset, number in numbers.items()}
+    if asked is not None:
+        root = identities.canonical(asked.node)
+        for dataset, number in numbers.items():
+            if identities.canonical(number) == root:
+                names[dataset] = node_of(asked)
+    groups = {dataset: identities.group(number) for dataset, number in numbers.items()}
+    members = {member for group in groups.values() for member in group}
+    ids, facets = reader.nodes.by_ids(members), reader.facets.of_each(members, (SCHEMA,))
+    found = {}
+    for dataset, node in names.items():
+        group = sorted(groups[dataset], key=lambda member: ids[member] != node)
+        schema = next((facets[m][SCHEMA] for m in group if SCHEMA in facets.get(m, {})), None)
+        name = MarquezName(node.namespace, node.name)
+        types = {} if schema is None else {c.path: c.type for c in schema_columns(schema)}
+        found[dataset] = _Dataset(name, dataset_version(name, schema), types)
+    return found
 
 
 class _Fields:
     """The nodes of the answer, built edge by edge."""
 
-    def __init__(self, columns: dict[str, TraceNode], schemas: dict[DatasetId, bytes]) -> None:
+    def __init__(self, columns: dict[str, TraceNode], datasets: dict[DatasetId, _Dataset]) -> None:
         self._columns = columns
-        self._schemas = schemas
-        self._types = {
-            dataset: {column.path: column.type for column in schema_columns(schema)}
-            for dataset, schema in schemas.items()
-        }
+        self._datasets = datasets
         self._nodes: dict[str, FieldNode] = {}
 
     def nodes(self) -> list[FieldNode]:
@@ -206,19 +240,18 @@ class _Fields:
     def _node(self, column: str) -> FieldNode:
         if column not in self._nodes:
             node = self._columns[column]
-            dataset, field = DatasetId(node.namespace, node.name), node.field or ""
-            version = dataset_version(
-                MarquezName(dataset.namespace, dataset.name), self._schemas.get(dataset)
-            )
+            dataset = self._datasets[DatasetId(node.namespace, node.name)]
+            namespace, name = dataset.name.namespace, dataset.name.name
+            field = node.field or ""
             self._nodes[column] = FieldNode(
-                id=f"datasetField:{dataset.namespace}:{dataset.name}:{field}",
+                id=f"datasetField:{namespace}:{name}:{field}",
                 type="DATASET_FIELD",
                 data=FieldData(
-                    namespace=dataset.namespace,
-                    dataset=dataset.name,
-                    dataset_version=version,
+                    namespace=namespace,
+                    dataset=name,
+                    dataset_version=dataset.version,
                     field=field,
-                    field_type=self._types.get(dataset, {}).get(field) or None,
+                    field_type=dataset.types.get(field, ""),
                     transformation_description=None,
                     transformation_type=None,
                     input_fields=[],

@@ -30,6 +30,7 @@ from downriver.http.request import context_of, json_response, read_struct, run_r
 from downriver.model.ids import DatasetId
 from downriver.openlineage.facets.base import dataset_id
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE, parse_edges
+from downriver.openlineage.facets.custom import RECORD, parse_record
 from downriver.openlineage.facets.dataset import (
     LIFECYCLE,
     SCHEMA,
@@ -79,9 +80,9 @@ async def put_marquez_dataset(request: Request) -> Response:
 async def delete_marquez_dataset(request: Request) -> Response:
     """Hide a dataset until a later event mentions it again."""
     lineage, node = context_of(request).lineage, _dataset_id(request)
-    found = await run_read(request, _get_dataset, lineage, node)
+    dataset = await run_read(request, _get_dataset, lineage, node)
     await run_in_threadpool(_delete_dataset, lineage, node)
-    return json_response(msgspec.structs.replace(found, deleted=True))
+    return json_response(msgspec.structs.replace(dataset, deleted=True))
 
 
 async def post_marquez_dataset_tag(request: Request) -> Response:
@@ -127,8 +128,8 @@ def _dataset_id(request: Request) -> DatasetId:
 async def _set_tag(request: Request, *, present: bool) -> Response:
     lineage, node = context_of(request).lineage, _dataset_id(request)
     field = request.path_params.get("field", "")
-    found = await run_read(request, _get_dataset, lineage, node)
-    if field and field.casefold() not in {column.name.casefold() for column in found.fields}:
+    dataset = await run_read(request, _get_dataset, lineage, node)
+    if field and field.casefold() not in {column.name.casefold() for column in dataset.fields}:
         raise EntityNotFoundError(f"{node}:{field}")
     tag = request.path_params["tag"]
     await run_in_threadpool(lineage.registry.set_tag, node, tag, field, present=present)
@@ -159,6 +160,7 @@ def _put_dataset(lineage: Lineage, node: DatasetId, body: DatasetRequest) -> Non
         type=body.type,
         physical_name=body.physical_name,
         source_name=body.source_name,
+        schema_location=body.schema_location or "",
         description=body.description or "",
         columns=[
             SchemaField(name=column.name, type=column.type, description=column.description)
@@ -196,16 +198,17 @@ def _describe(nodes: GraphNodes, facts: GraphFacts, number: int) -> MarquezDatas
         current_version=dataset_version(data.id, facets.get(SCHEMA)),
         column_lineage=_column_lineage(name, facets.get(COLUMN_LINEAGE)),
         deleted=parse_lifecycle(facets.get(LIFECYCLE)).upper() == "DROP",
+        schema_location=parse_record(facets.get(RECORD)).schemaLocation or msgspec.UNSET,
     )
 
 
-def _column_lineage(dataset: DatasetId, body: bytes | None) -> list[MarquezColumnLineage]:
+def _column_lineage(dataset: DatasetId, body: bytes | None) -> list[MarquezColumnLineage] | None:
     if body is None:
-        return []
-    found = parse_edges(COLUMN_LINEAGE, body, dataset)
-    inputs: dict[str, list[InputColumn]] = {}
-    for place, source, derived, kind in found.edges:
-        origin, how = found.datasets[place], found.transformations[kind]
+        return None
+    stated = parse_edges(COLUMN_LINEAGE, body, dataset)
+    inputs: dict[str, dict[tuple[DatasetId, str], InputColumn]] = {}
+    for place, source, derived, kind in stated.edges:
+        origin, how = stated.datasets[place], stated.transformations[kind]
         column = InputColumn(
             namespace=origin.namespace,
             dataset=origin.name,
@@ -213,8 +216,14 @@ def _column_lineage(dataset: DatasetId, body: bytes | None) -> list[MarquezColum
             transformation_description=how.description or None,
             transformation_type=how.subtype or ("DIRECT" if how.direct else "INDIRECT"),
         )
-        inputs.setdefault(derived, []).append(column)
-    return [MarquezColumnLineage(name, columns) for name, columns in inputs.items()]
+        # As in Marquez, a column is an input once. The first transformation is shown.
+        inputs.setdefault(derived, {}).setdefault((origin, source), column)
+    rendered = []
+    for name, columns in inputs.items():
+        first = next(iter(columns.values()))
+        how_made = (first.transformation_description, first.transformation_type)
+        rendered.append(MarquezColumnLineage(name, [*columns.values()], *how_made))
+    return rendered
 
 
 class _Version(NamedTuple):
@@ -267,9 +276,9 @@ def _versions(view: CatalogSnapshot, number: int) -> list[_Version]:
 
 
 def _facet_versions(view: CatalogSnapshot, group: list[int], name: str) -> list[FacetVersion]:
-    found = [v for node in group for v in view.reader.history.facet_versions(node, name)]
+    versions = [v for node in group for v in view.reader.history.facet_versions(node, name)]
     first: dict[bytes, FacetVersion] = {}
-    for version in sorted(found, key=lambda version: (version.span.first.at, version.digest)):
+    for version in sorted(versions, key=lambda version: (version.span.first.at, version.digest)):
         first.setdefault(version.digest, version)
     return list(first.values())
 
@@ -306,7 +315,7 @@ def _render_versions(
                     for c in ([] if version.schema is None else schema_columns(version.schema))
                 ],
                 tags=dataset.tags,
-                lifecycle_state=version.lifecycle or None,
+                lifecycle_state=version.lifecycle,
                 description=dataset.description,
                 current_schema_version=number,
                 created_by_run=runs.get(version.event or b""),
@@ -325,10 +334,10 @@ def _runs_of(view: CatalogSnapshot, events: list[bytes]) -> dict[bytes, RunData]
         if "run" in event:
             job = event["job"]
             ids[digest] = (job["namespace"], job["name"], event["run"]["runId"])
-    found = view.reader.directory.find_runs(sorted({run for *_, run in ids.values()}))
+    runs = view.reader.directory.find_runs(sorted({run for *_, run in ids.values()}))
     described = {
         (run.job_version.namespace, run.job_version.name, run.id): run
-        for run in describe_runs(view, found)
+        for run in describe_runs(view, runs)
     }
     return {digest: described[key] for digest, key in ids.items() if key in described}
 

@@ -1,4 +1,4 @@
-"""What answers show of datasets, jobs and runs, with one query for each kind of fact."""
+"""Facts about datasets, jobs and runs for answers, with one query for each kind of fact."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class GraphFacts:
         around = {dataset.number for listed in sides for dataset in listed}
         every = np.union1d(nodes, np.fromiter(around, np.int32, len(around))).astype(np.int32)
         names = graph.identities.display_names(every.tolist(), reader, as_sent=True)
-        self.names: dict[int, NodeId] = {number: name.id for number, name in names.items()}
-        if asked is not None:  # a client looks for the id that it asked for
+        self.usual_names: dict[int, NodeId] = {node: name.id for node, name in names.items()}
+        self.names = dict(self.usual_names)
+        if asked is not None:  # a client searches for the id that it requested
             self.names[graph.identities.canonical(asked.node)] = node_of(asked)
         members, places = graph.identities.every_name(every)
         self._members: defaultdict[int, list[int]] = defaultdict(list)
@@ -59,7 +60,7 @@ class GraphFacts:
         return tuple(sorted(MarquezName(node.namespace, node.name) for node in nodes))
 
     def canonical(self, number: int) -> int:
-        """Return the number under which a dataset is listed, given that of any of its names."""
+        """Return the canonical number of a dataset, from the number of any of its names."""
         return self._identities.canonical(number)
 
     def record(self, number: int) -> NodeRecord:
@@ -99,7 +100,7 @@ class RunFacts:
 
 
 def node_of(entity: Entity) -> NodeId:
-    """Return the dataset or job that was asked for; for a column its dataset."""
+    """Return the requested dataset or job; for a column its dataset."""
     return entity.id.dataset if isinstance(entity.id, ColumnId) else entity.id
 
 
@@ -111,7 +112,7 @@ def _datasets_of(view: CatalogSnapshot, nodes: Ints, kind: EdgeKind) -> dict[int
     chosen = graph.flow.kind[edges] == kind
     edges, places = edges[chosen], places[chosen]
     far = graph.identities.canonicals((ends.target if writes else ends.source)[edges])
-    found: dict[int, dict[int, JobDataset]] = {}
+    job_datasets: dict[int, dict[int, JobDataset]] = {}
     for job, dataset, first_at, last_at in zip(
         nodes[places].tolist(),
         far.tolist(),
@@ -119,12 +120,14 @@ def _datasets_of(view: CatalogSnapshot, nodes: Ints, kind: EdgeKind) -> dict[int
         graph.flow.last_at.of(edges).tolist(),
         strict=True,
     ):
-        listed = found.setdefault(job, {})
+        listed = job_datasets.setdefault(job, {})
         known = listed.get(dataset)
         if known is not None:
             first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
         listed[dataset] = JobDataset(dataset, first_at, last_at)
-    return {job: [listed[dataset] for dataset in sorted(listed)] for job, listed in found.items()}
+    return {
+        job: [listed[dataset] for dataset in sorted(listed)] for job, listed in job_datasets.items()
+    }
 
 
 def _last_written(view: CatalogSnapshot, nodes: Ints) -> dict[int, int]:
@@ -135,7 +138,7 @@ def _last_written(view: CatalogSnapshot, nodes: Ints) -> dict[int, int]:
     writes = graph.flow.kind[edges] == EdgeKind.WRITES
     datasets = nodes[owners[places[writes]]]
     times = graph.flow.last_at.of(edges[writes])
-    found: dict[int, int] = {}
+    last_writes: dict[int, int] = {}
     for dataset, at in zip(datasets.tolist(), times.tolist(), strict=True):
-        found[dataset] = max(at, found.get(dataset, 0))
-    return found
+        last_writes[dataset] = max(at, last_writes.get(dataset, 0))
+    return last_writes

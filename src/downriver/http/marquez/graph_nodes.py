@@ -56,10 +56,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from downriver.http.marquez.graph_facts import GraphFacts, JobDataset, RunFacts
+    from downriver.model.ids import NodeId
     from downriver.openlineage.facets.job import NominalTimeFacet, ParentRun
     from downriver.store import Run
     from downriver.store.catalog.run_history import RunFacet
 
+# The facets with the times, state and arguments of a run.
+RUN_FIELDS = (NOMINAL_TIME, PARENT, RUN_ARGUMENTS)
 NO_TAGS = Tags(frozenset(), {})
 RUN_STATES = {
     RunState.OTHER: "RUNNING",
@@ -106,7 +109,7 @@ class GraphNodes:
             id=self._names[number],
             type=registered.type or "DB_TABLE",
             name=record.id.name,
-            physical_name=registered.physicalName or record.id.name,
+            physical_name=registered.physicalName or self._facts.usual_names[number].name,
             created_at=render_time(record.first_at),
             updated_at=render_time(record.last_at),
             namespace=record.id.namespace,
@@ -115,7 +118,7 @@ class GraphNodes:
             tags=sorted(tags),
             last_modified_at=None if written_at is None else render_time(written_at),
             description=parse_description(facets.get(DOCUMENTATION)) or None,
-            last_lifecycle_state=_lifecycle(facets.get(LIFECYCLE)) or None,
+            last_lifecycle_state=_lifecycle(facets.get(LIFECYCLE)),
             facets=_raw(facets),
         )
 
@@ -125,16 +128,16 @@ class GraphNodes:
         run = self._runs.latest.get(number)
         run_facets = [] if run is None else self._runs.facets[run.number]
         own = {facet.name: facet.body for facet in run_facets if facet.role is FacetRole.RUN}
-        parent = _parent(own.get(PARENT) or facets.get(PARENT))
         name = record.id.name
+        parent = _other_parent(record.id, _parent(own.get(PARENT) or facets.get(PARENT)))
         return JobData(
             id=self._names[number],
             type=parse_record(facets.get(RECORD)).type
             or ("STREAM" if _is_streaming(facets.get(JOB_TYPE)) else "BATCH"),
             name=name,
-            simple_name=name.removeprefix(f"{parent.job.name}.") if parent else name,
-            parent_job_name=parent.job.name if parent else None,
-            parent_job_uuid=node_uuid(parent.job) if parent else None,
+            simple_name=name.removeprefix(f"{parent.name}.") if parent else name,
+            parent_job_name=parent.name if parent else None,
+            parent_job_uuid=node_uuid(parent) if parent else None,
             current_run_uuid=run.run if run else None,
             created_at=render_time(record.first_at),
             updated_at=render_time(record.last_at),
@@ -169,7 +172,8 @@ class GraphNodes:
         """Return a run of a job, given its facets and those of its inputs and outputs."""
         own = {facet.name: facet.body for facet in facets if facet.role is FacetRole.RUN}
         started, ended = run.started_at, run.ended_at
-        lasted = None if started is None or ended is None else (ended - started) // 1000
+        # Marquez subtracts times in whole milliseconds.
+        lasted = None if started is None or ended is None else ended // 1000 - started // 1000
         nominal = _nominal_time(own.get(NOMINAL_TIME))
         parent = _parent(own.get(PARENT))
         return RunData(
@@ -222,8 +226,19 @@ class GraphNodes:
         return known
 
 
+def _other_parent(job: NodeId, parent: ParentRun | None) -> JobId | None:
+    """Return the parent of a job.
+
+    Old versions of Airflow's integration send the task itself, `dag.task`, instead of the DAG.
+    """
+    if parent is None or parent.job != job:
+        return parent.job if parent else None
+    dag, _, task = job.name.rpartition(".")
+    return JobId(job.namespace, dag) if dag and task else None
+
+
 def _state(state: RunState, *, created: bool) -> str:
-    """Return the state of a run. One that was created and did not start is new."""
+    """Return the state of a run. A run that was created and has not started is new."""
     return "NEW" if created and state is RunState.OTHER else RUN_STATES[state]
 
 
@@ -243,7 +258,7 @@ def _raw(facets: dict[str, bytes]) -> dict[str, msgspec.Raw]:
     return {name: msgspec.Raw(body) for name, body in facets.items()}
 
 
-# Facets are sent again and again. What they contain is parsed once.
+# Events repeat the same facets, so cache the parsed content.
 
 
 @lru_cache(16_384)

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.marquez.graph_facts import GraphFacts, RunFacts
-from downriver.http.marquez.graph_nodes import GraphNodes
+from downriver.http.marquez.graph_nodes import RUN_FIELDS, GraphNodes
 from downriver.http.marquez.parameters import PAGE, ListPage, read_page
 from downriver.http.marquez.records import MarquezName, MarquezVersion
 from downriver.http.marquez.runs import describe_runs
@@ -27,6 +27,7 @@ from downriver.model.facts import EdgeKind, RunState
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.base import dataset_id, job_id
 from downriver.openlineage.facets.description import TAGS, parse_tags
+from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type
 from downriver.openlineage.wire import render_time
 from downriver.service.catalog.registry import JobEntry
 from downriver.store import KeyRole
@@ -78,9 +79,9 @@ async def put_marquez_job(request: Request) -> Response:
 async def delete_marquez_job(request: Request) -> Response:
     """Hide a job until a later event mentions it again."""
     lineage, job = context_of(request).lineage, _job_id(request)
-    found = await run_read(request, _get_job, lineage, job)
+    answer = await run_read(request, _get_job, lineage, job)
     await run_in_threadpool(lineage.registry.delete, [job])
-    return json_response(found)
+    return json_response(answer)
 
 
 async def post_marquez_job_tag(request: Request) -> Response:
@@ -146,7 +147,7 @@ def _list_jobs(
         lineage.directory.namespace(namespace)
     with lineage.session.reading() as view:
         numbers, total = lineage.directory.job_ids(namespace, states, *page)
-        return MarquezJobs(_describe_jobs(view, numbers), total)
+        return MarquezJobs(_describe_jobs(view, numbers, RUN_FIELDS), total)
 
 
 def _get_job(lineage: Lineage, job: JobId) -> MarquezJob:
@@ -173,14 +174,16 @@ def _datasets(names: Iterable[MarquezName]) -> list[DatasetId]:
     return [dataset_id(name.namespace, name.name) for name in names]
 
 
-def _describe_jobs(view: CatalogSnapshot, numbers: Sequence[int]) -> list[MarquezJob]:
-    """Return jobs. Facets are read of the latest run of each only."""
+def _describe_jobs(
+    view: CatalogSnapshot, numbers: Sequence[int], run_facets: Sequence[str] = ()
+) -> list[MarquezJob]:
+    """Return jobs with their latest runs. Those before the last have all facets or some."""
     facts = GraphFacts(view, np.array(sorted(set(numbers)), np.int32))
     nodes = GraphNodes(facts, RunFacts(view, numbers))
     latest = view.reader.runs.latest_of_each(numbers, _LATEST)
     listed = [(job, run) for job in numbers for run in latest.get(job, ())]
     older: dict[int, list[RunData]] = {}
-    described = describe_runs(view, listed, facets=False) if listed else []
+    described = describe_runs(view, listed, run_facets) if listed else []
     for (job, _), run in zip(listed, described, strict=True):
         older.setdefault(job, []).append(run)
     return [_describe_job(nodes, facts, number, older.get(number, [])) for number in numbers]
@@ -189,16 +192,21 @@ def _describe_jobs(view: CatalogSnapshot, numbers: Sequence[int]) -> list[Marque
 def _describe_job(
     nodes: GraphNodes, facts: GraphFacts, number: int, runs: list[RunData]
 ) -> MarquezJob:
-    data = nodes.job(number)
+    data, facets = nodes.job(number), facts.facets(number)
     if data.latest_run is not None:
         runs = [data.latest_run if run.id == data.latest_run.id else run for run in runs]
     return MarquezJob(
         **{field: getattr(data, field) for field in data.__struct_fields__},
         current_version=nodes.job_version(number).version,
-        latest_runs=runs,
-        labels=[],
-        tags=sorted(parse_tags(facts.facets(number).get(TAGS)).whole),
+        latest_runs=runs or None,
+        labels=_labels(facets.get(JOB_TYPE)),
+        tags=sorted(parse_tags(facets.get(TAGS)).whole),
     )
+
+
+def _labels(job_type: bytes | None) -> list[str]:
+    facet = parse_job_type(job_type)
+    return [label for label in (facet.jobType, facet.integration) if label]
 
 
 def _versions(lineage: Lineage, job: JobId) -> list[MarquezJobVersion]:
@@ -236,7 +244,7 @@ def _first_seen(view: CatalogSnapshot, job: int) -> list[tuple[EdgeKind, Marquez
     """Return the inputs and outputs of a job, and when each was first seen."""
     graph = view.graph.nodes
     here, flow = np.array([job], np.int32), graph.flow
-    found: dict[tuple[EdgeKind, int], int] = {}
+    first_seen: dict[tuple[EdgeKind, int], int] = {}
     for kind, rows, far in (
         (EdgeKind.READS, flow.ends.entering, flow.ends.source),
         (EdgeKind.WRITES, flow.ends.leaving, flow.ends.target),
@@ -245,13 +253,13 @@ def _first_seen(view: CatalogSnapshot, job: int) -> list[tuple[EdgeKind, Marquez
         edges = edges[flow.kind[edges] == kind]
         datasets = graph.identities.canonicals(far[edges]).tolist()
         for dataset, at in zip(datasets, flow.first_at.of(edges).tolist(), strict=True):
-            found[kind, dataset] = min(at, found.get((kind, dataset), at))
+            first_seen[kind, dataset] = min(at, first_seen.get((kind, dataset), at))
     names = graph.identities.display_names(
-        {dataset for _, dataset in found}, view.reader, as_sent=True
+        {dataset for _, dataset in first_seen}, view.reader, as_sent=True
     )
     return [
         (kind, MarquezName(names[dataset].id.namespace, names[dataset].id.name), at)
-        for (kind, dataset), at in found.items()
+        for (kind, dataset), at in first_seen.items()
     ]
 
 

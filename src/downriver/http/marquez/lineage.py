@@ -1,7 +1,8 @@
 """`GET /api/v1/lineage`: the graph around a dataset or a job.
 
-An answer is joined from the JSON of its nodes. The snapshot keeps the JSON of each node until an
-event mentions the node or a neighbour, so that an answer renders only what changed since the last.
+An answer is joined from the JSON of its nodes. The snapshot caches the JSON of each node until an
+event mentions the node or a neighbour. So an answer renders only nodes that changed since the last
+one.
 """
 
 from __future__ import annotations
@@ -55,32 +56,32 @@ def render_lineage(lineage: Lineage, node_id: str, depth: int | None) -> Rendere
     """Return what is connected with a dataset or job, at most `depth` jobs away."""
     with lineage.session.reading() as view:
         root = lineage.session.resolve(node_id, view)
-        found = find_neighbourhood(
+        neighbourhood = find_neighbourhood(
             view.graph.nodes,
             root.node,
             _DEFAULT_DEPTH if depth is None else depth,
             _MOST_NODES,
             from_job=isinstance(root.id, JobId),
         )
-        nodes = _nodes(view, found.nodes.tolist(), root)
-    return RenderedGraph(_join(nodes, found), found.omitted)
+        nodes = _nodes(view, neighbourhood.nodes.tolist(), root)
+    return RenderedGraph(_join(nodes, neighbourhood), neighbourhood.omitted)
 
 
 def _nodes(view: CatalogSnapshot, numbers: list[int], root: Entity) -> dict[int, RenderedNode]:
-    """Return nodes as JSON. The root has the name that was asked for: clients look for its id."""
-    renamed = _renamed(view, root)
+    """Return nodes as JSON. The root has the requested name, because clients search for its id."""
+    renamed = _rename_root(view, root)
     state, kept = view.graph.state, view.graph.rendered
-    found = kept.find((number for number in numbers if number not in renamed), state)
-    missing = [number for number in numbers if number not in found]
+    rendered_nodes = kept.find((number for number in numbers if number not in renamed), state)
+    missing = [number for number in numbers if number not in rendered_nodes]
     if missing:
         rendered = _render(view, missing, root)
-        found |= rendered
+        rendered_nodes |= rendered
         kept.add({n: node for n, node in rendered.items() if n not in renamed}, state)
-    return found
+    return rendered_nodes
 
 
-def _renamed(view: CatalogSnapshot, root: Entity) -> set[int]:
-    """Return the nodes that contain the name of the root, if that is not the usual one."""
+def _rename_root(view: CatalogSnapshot, root: Entity) -> set[int]:
+    """Return the nodes that contain the name of the root, if it is not its canonical name."""
     graph = view.graph.nodes
     number = graph.identities.canonical(root.node)
     usual = graph.identities.display_names([number], view.reader, as_sent=True)[number].id
@@ -104,28 +105,28 @@ def _render(view: CatalogSnapshot, numbers: list[int], root: Entity) -> dict[int
     return rendered
 
 
-def _join(nodes: dict[int, RenderedNode], found: Neighbourhood) -> bytes:
+def _join(nodes: dict[int, RenderedNode], neighbourhood: Neighbourhood) -> bytes:
     """Return the JSON of a `LineageGraph`: nodes and edges sorted by their ids."""
     order = sorted(nodes, key=lambda number: nodes[number].id)
     ordered = [nodes[number] for number in order]
-    incoming, outgoing = _edges(ordered, order, found)
+    incoming, outgoing = _edges(ordered, order, neighbourhood)
     parts: list[bytes] = []
     for node, entering, leaving in zip(ordered, incoming, outgoing, strict=True):
         edges = (b",".join(entering), b'],"outEdges":[', b",".join(leaving))
         parts += (b"," if parts else b'{"graph":[', node.json, *edges, b"]}")
     omitted = b""
-    if found.omitted:
-        omitted = b',"truncated":true,"omittedCount":%d' % found.omitted
+    if neighbourhood.omitted:
+        omitted = b',"truncated":true,"omittedCount":%d' % neighbourhood.omitted
     return b"".join((*parts, b"]", omitted, b"}"))
 
 
 def _edges(
-    nodes: list[RenderedNode], numbers: list[int], found: Neighbourhood
+    nodes: list[RenderedNode], numbers: list[int], neighbourhood: Neighbourhood
 ) -> tuple[list[list[bytes]], list[list[bytes]]]:
     """Return the edges that enter and those that leave each node as JSON, each once."""
     places = np.zeros(max(numbers) + 1, np.int64)
     places[numbers] = np.arange(len(numbers))
-    pairs = np.unique(places[found.sources] * len(numbers) + places[found.targets])
+    pairs = np.unique(places[neighbourhood.sources] * len(numbers) + places[neighbourhood.targets])
     origins = [b'{"origin":' + node.id_json for node in nodes]
     destinations = [b',"destination":' + node.id_json + b"}" for node in nodes]
     incoming: list[list[bytes]] = [[] for _ in nodes]

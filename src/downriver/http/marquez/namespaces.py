@@ -54,16 +54,16 @@ async def get_marquez_namespace(request: Request) -> Response:
 async def list_marquez_namespaces(request: Request) -> Response:
     """Return namespaces by name: `?limit=&offset=`."""
     directory = context_of(request).lineage.directory
-    found = await run_read(request, directory.namespaces, *read_page(request))
-    return json_response(MarquezNamespaces([_namespace(entry) for entry in found]))
+    namespaces = await run_read(request, directory.namespaces, *read_page(request))
+    return json_response(MarquezNamespaces([_namespace(entry) for entry in namespaces]))
 
 
 async def delete_marquez_namespace(request: Request) -> Response:
     """Hide a namespace with its datasets and jobs, until later events mention them again."""
     lineage, name = context_of(request).lineage, request.path_params["namespace"]
-    found = await run_read(request, lineage.directory.namespace, name)
+    namespace = await run_read(request, lineage.directory.namespace, name)
     await run_in_threadpool(lineage.registry.delete_namespace, name)
-    return json_response(_namespace(found))
+    return json_response(_namespace(namespace))
 
 
 def _namespace(entry: NamespaceEntry) -> MarquezNamespace:
@@ -96,8 +96,10 @@ async def get_marquez_source(request: Request) -> Response:
 
 async def list_marquez_sources(request: Request) -> Response:
     """Return sources by name: `?limit=&offset=`."""
-    found = await run_read(request, context_of(request).lineage.directory.sources)
-    return json_response(MarquezSources([_source(entry) for entry in read_page(request).of(found)]))
+    sources = await run_read(request, context_of(request).lineage.directory.sources)
+    return json_response(
+        MarquezSources([_source(entry) for entry in read_page(request).of(sources)])
+    )
 
 
 def _source(entry: SourceEntry) -> MarquezDataSource:
@@ -123,8 +125,8 @@ async def put_marquez_tag(request: Request) -> Response:
 
 async def list_marquez_tags(request: Request) -> Response:
     """Return the tags that are registered or in use, by name: `?limit=&offset=`."""
-    found = await run_read(request, context_of(request).lineage.directory.tags)
-    return json_response(MarquezTags([_tag(entry) for entry in read_page(request).of(found)]))
+    tags = await run_read(request, context_of(request).lineage.directory.tags)
+    return json_response(MarquezTags([_tag(entry) for entry in read_page(request).of(tags)]))
 
 
 def _tag(entry: TagEntry) -> MarquezTag:

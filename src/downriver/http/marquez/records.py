@@ -60,7 +60,7 @@ class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="datas
     tags: list[str]
     last_modified_at: str | None
     description: str | None
-    last_lifecycle_state: str | None
+    last_lifecycle_state: str
     facets: dict[str, msgspec.Raw]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_DEPTH = 20
 _MOST_RUNS = 1_000
-_RUNS_OF_WRITER = 20  # among which the one that wrote an input is looked for
+_RUNS_OF_WRITER = 20  # candidates for the run that wrote an input
 
 
 class UpstreamRunTimes(msgspec.Struct):
@@ -110,13 +110,13 @@ class _UpstreamRuns:
     def inputs(self, run: JobRun) -> list[_ReadInput]:
         """Return the datasets that events of a run name as inputs."""
         facts, until = self._facts(run.job), run.ended_at or run.state_at
-        found = []
+        read_inputs = []
         for listed in facts.inputs.get(run.job, ()):
             if listed.first_at <= until and listed.last_at >= run.first_at:
                 (name,) = facts.dataset_names([listed])
                 version = dataset_version(name, facts.facets(listed.number).get(SCHEMA))
-                found.append(_ReadInput(name, version, self._producer(listed.number, run)))
-        return sorted(found, key=lambda read: read.name)
+                read_inputs.append(_ReadInput(name, version, self._producer(listed.number, run)))
+        return sorted(read_inputs, key=lambda read: read.name)
 
     def _facts(self, job: int) -> GraphFacts:
         if job not in self._known:

@@ -133,34 +133,33 @@ def _get_run(lineage: Lineage, run: str) -> RunData:
 
 def _get_facets(lineage: Lineage, run: str, kind: str) -> MarquezRunFacets:
     with lineage.session.reading() as view:
-        ((job, found),) = _find(view, run)
+        ((job, run_number),) = _find(view, run)
         if kind == "job":
             facets = view.reader.facets.of(job)
         else:
             wanted = (FacetRole.RUN,) if kind == "run" else (FacetRole.INPUT, FacetRole.OUTPUT)
-            sent = view.reader.run_history.facets([found.number])
+            sent = view.reader.run_history.facets([run_number.number])
             facets = {facet.name: facet.body for facet in sent if facet.role in wanted}
     return MarquezRunFacets(run, {name: msgspec.Raw(body) for name, body in facets.items()})
 
 
 def _find(view: CatalogSnapshot, run: str) -> list[tuple[int, Run]]:
     """Return the run with an id; of several jobs with the same one, the latest."""
-    found = view.reader.directory.find_runs([run])
-    if not found:
+    runs = view.reader.directory.find_runs([run])
+    if not runs:
         raise EntityNotFoundError(run)
-    return found[:1]
+    return runs[:1]
 
 
 def describe_runs(
-    view: CatalogSnapshot, runs: Sequence[tuple[int, Run]], *, facets: bool = True
+    view: CatalogSnapshot, runs: Sequence[tuple[int, Run]], facets: Sequence[str] = ()
 ) -> list[RunData]:
-    """Return runs, each given with its job. All are read at once."""
+    """Return runs, each given with its job, with all facets or some. All are read at once."""
     jobs = np.array(sorted({job for job, _ in runs}), np.int32)
     nodes = GraphNodes(GraphFacts(view, jobs), RunFacts(view, ()))
     sent: defaultdict[int, list[RunFacet]] = defaultdict(list)
-    if facets:
-        for facet in view.reader.run_history.facets([run.number for _, run in runs]):
-            sent[facet.run].append(facet)
+    for facet in view.reader.run_history.facets([run.number for _, run in runs], facets):
+        sent[facet.run].append(facet)
     return [nodes.run(job, run, sent[run.number]) for job, run in runs]
 
 

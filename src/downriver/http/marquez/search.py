@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _CONSIDERED = 5_000  # matches that are filtered and sorted
 _HITS = 50
-_DAY = 86_400_000_000
 
 
 class _Query(NamedTuple):
@@ -68,8 +67,8 @@ async def get_marquez_search(request: Request) -> Response:
         after=_date(request, "after"),
     )
     limit = read_page(request, 10).limit
-    found = await run_read(request, _search, context_of(request).lineage, query)
-    results = [_result(match) for match in found[:limit]]
+    matches = await run_read(request, _search, context_of(request).lineage, query)
+    results = [_result(match) for match in matches[:limit]]
     return json_response(MarquezSearchResults(len(results), results))
 
 
@@ -107,15 +106,15 @@ def _date(request: Request, name: str) -> int | None:
 
 
 def _search(lineage: Lineage, query: _Query) -> list[_Match]:
-    """Return what a query finds. A dataset with several names is found once."""
+    """Return the matches of a query. A dataset with several names is one match."""
     with lineage.session.reading() as view:
         ids = lineage.session.search_index(view).names.search([query.text], _CONSIDERED, 0, 0).ids
         hidden = view.reader.directory.find_deleted(ids)
         shown = [number for number in ids if number not in hidden]
-        found = [match for match in _matches(view, shown) if _fits(match, query)]
+        matches = [match for match in _matches(view, shown) if _fits(match, query)]
     if query.sort == "NAME":
-        return sorted(found, key=lambda match: (match.id.name, match.id.namespace))
-    return sorted(found, key=lambda match: (-match.updated_at, match.id.name))
+        return sorted(matches, key=lambda match: (match.id.name, match.id.namespace))
+    return sorted(matches, key=lambda match: (-match.updated_at, match.id.name))
 
 
 def _matches(view: CatalogSnapshot, numbers: list[int]) -> list[_Match]:
@@ -150,13 +149,13 @@ def _result(match: _Match) -> MarquezSearchResult:
 
 
 def _find_hits(lineage: Lineage, query: _Query) -> MarquezSearchHits:
-    found = _search(lineage, query)[:_HITS]
-    numbers = [match.number for match in found]
+    matches = _search(lineage, query)[:_HITS]
+    numbers = [match.number for match in matches]
     with lineage.session.reading() as view:
         facets = view.reader.facets.of_each(numbers)
         runs = view.reader.runs.latest_of_each(numbers, 1)
     hits, highlights = [], []
-    for match in found:
+    for match in matches:
         run = next(iter(runs.get(match.number, ())), None)
         own = facets.get(match.number, {})
         hit: dict[str, Any] = {

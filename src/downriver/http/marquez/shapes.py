@@ -120,14 +120,17 @@ class MarquezColumnLineage(msgspec.Struct, rename="camel"):
 
     name: str
     input_fields: list[InputColumn]
+    transformation_description: str | None
+    transformation_type: str | None
 
 
 class MarquezDataset(DatasetData, rename="camel", tag=False):
     """A dataset."""
 
     current_version: str
-    column_lineage: list[MarquezColumnLineage]
+    column_lineage: list[MarquezColumnLineage] | None
     deleted: bool
+    schema_location: str | msgspec.UnsetType = msgspec.UNSET  # of a stream
 
 
 class MarquezDatasets(msgspec.Struct, rename="camel"):
@@ -150,7 +153,7 @@ class MarquezDatasetVersion(msgspec.Struct, rename="camel"):
     source_name: str
     fields: list[Any]
     tags: list[str]
-    lifecycle_state: str | None
+    lifecycle_state: str
     description: str | None
     current_schema_version: str
     created_by_run: RunData | None
@@ -177,10 +180,10 @@ class JobRequest(msgspec.Struct, rename="camel"):
 
 
 class MarquezJob(JobData, rename="camel", tag=False):
-    """A job with its latest runs, the newest first."""
+    """A job with its latest runs, the newest first, or None if it has none."""
 
     current_version: str
-    latest_runs: list[RunData]
+    latest_runs: list[RunData] | None
     labels: list[str]
     tags: list[str]
 

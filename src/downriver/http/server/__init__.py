@@ -1,1 +1,1 @@
-"""What happens around every request: connection limits, log, headers, revalidation."""
+"""Middleware for every request: connection limits, log, headers, revalidation."""

@@ -1,6 +1,6 @@
 """Limits on connections: how long a client may take, and how much it may send before an answer.
 
-uvicorn has no such limits of its own. One timer per connection looks at a deadline that moves with
+uvicorn has no such limits. One timer per connection looks at a deadline that moves with
 the request: for the headers, for the next part of the body, for the whole body, and for a client
 that does not read its answer.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("downriver")
 
-_DISCARDED_BYTES = 2**20  # of a body whose answer is sent; a client that sends more is cut off
-_FRAMING = 2  # a body may need this many times its size for chunks and their extensions
+_DISCARDED_BYTES = 2**20  # bytes of a body after its answer; more closes the connection
+_FRAMING = 2  # factor for the overhead of chunks and their extensions
 
 
 class ConnectionLimits(NamedTuple):
@@ -37,7 +37,7 @@ class ConnectionLimits(NamedTuple):
 
     @classmethod
     def from_settings(cls) -> ConnectionLimits:
-        """Return the limits that are set."""
+        """Return the limits in the settings."""
         return cls(
             header_bytes=settings.read_number(settings.HEADER_KB) * 2**10,
             header_count=settings.read_number(settings.HEADERS),
@@ -49,7 +49,7 @@ class ConnectionLimits(NamedTuple):
 
 
 class _RefusedError(Exception):
-    """The request is over a limit: the parser stops."""
+    """Stops the parser: the request exceeds a limit."""
 
     def __init__(self, status: int, error: str, detail: str) -> None:
         super().__init__(detail)

@@ -190,7 +190,7 @@ async def get_verification(request: Request) -> Response:
 
 
 async def get_audit(request: Request) -> Response:
-    """List who wrote, who was refused and what admins did: `?actor=&action=&since=&cursor=`."""
+    """List writes, refused requests and acts of admins: `?actor=&action=&since=&cursor=`."""
     context, query = context_of(request), request.query_params
     since = query.get("since")
     limit = query_number(request, "limit", 100, _MOST_ENTRIES) or 0

@@ -6,7 +6,7 @@ Each event is two lines, `event: NAME` and `data: JSON`, and an empty line.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUESTION = 10_000
 _MOST_AT_ONCE = 8
-_INTERVAL = 0.05  # seconds between looks at the calls of tools
+_INTERVAL = 0.05  # seconds between checks for new tool calls
 _SUMMARY = 300
 _NODES = 50
 _running = 0
@@ -56,8 +56,8 @@ async def post_ask(request: Request) -> Response:
         raise InvalidRequestError("question", "empty")
     if len(asked.question) > _LONGEST_QUESTION:
         raise InvalidRequestError("question", f"longer than {_LONGEST_QUESTION} characters")
-    if _running >= _MOST_AT_ONCE:
-        raise StoreBusyError("too many questions are being answered")
+    with _reserve_answer():
+        pass  # a busy server refuses the request before the stream begins
     return StreamingResponse(
         _answer(asked, context_of(request)),
         media_type="text/event-stream",
@@ -67,21 +67,40 @@ async def post_ask(request: Request) -> Response:
 
 async def _answer(asked: AskRequest, context: AppContext) -> AsyncIterator[bytes]:
     """Yield the events of an answer. The work ends when the client leaves."""
+    try:
+        with _reserve_answer():
+            agent = await asyncio.to_thread(_make_agent, context)
+            async for event in _answer_of(agent, asked):
+                yield event
+    except DownriverError as error:
+        yield _event("error", error_body(error, context.lineage.admin.store_url))
+
+
+@contextmanager
+def _reserve_answer() -> Iterator[None]:
+    """Count an answer, or raise if too many are active at one time."""
     global _running
+    if _running >= _MOST_AT_ONCE:
+        raise StoreBusyError("too many questions are being answered")
     _running += 1
+    try:
+        yield
+    finally:
+        _running -= 1
+
+
+async def _answer_of(agent: Agent, asked: AskRequest) -> AsyncIterator[bytes]:
     parts: asyncio.Queue[str | None] = asyncio.Queue()
-    agent = await asyncio.to_thread(_make_agent, context)
     work = asyncio.create_task(_collect(agent, _message(asked, agent), parts))
     try:
         async for event in _events(agent, work, parts):
             yield event
         await work
         root = next((node for call in agent.calls for node in _nodes(call)), None)
-        yield _event("done", {} if root is None else {"graph": {"root": root}})
-    except DownriverError as error:
-        yield _event("error", error_body(error, context.lineage.admin.store_url))
+        graph = {} if root is None else {"graph": {"root": root}}
+        names = {"candidates": agent.candidates} if agent.candidates else {}
+        yield _event("done", {**graph, **names})
     finally:
-        _running -= 1
         work.cancel()
         with suppress(asyncio.CancelledError, DownriverError):
             await work
@@ -145,7 +164,7 @@ class _ReportedCalls:
         self._ended = 0
 
     def new_events(self) -> Iterator[bytes]:
-        """Yield what happened since the last time."""
+        """Yield the new events since the last call."""
         calls = self._agent.calls
         while self._ended < len(calls):
             call = calls[self._ended]
@@ -172,21 +191,21 @@ def _nodes(call: ToolCall) -> list[str]:
     """Return the ids of datasets and jobs that the answer of a tool contains, in its order."""
     if call.answer is None:
         return []
-    found: dict[str, None] = {}
-    _find_ids(msgspec.to_builtins(call.answer), found)
-    return list(found)
+    ids: dict[str, None] = {}
+    _find_ids(msgspec.to_builtins(call.answer), ids)
+    return list(ids)
 
 
-def _find_ids(value: Any, found: dict[str, None]) -> None:
+def _find_ids(value: Any, ids: dict[str, None]) -> None:
     match value:
         case dict():
             for inner in value.values():
-                _find_ids(inner, found)
+                _find_ids(inner, ids)
         case list():
             for inner in value:
-                _find_ids(inner, found)
+                _find_ids(inner, ids)
         case str() if value.startswith(("dataset:", "job:")) and "\n" not in value:
-            found[value] = None
+            ids[value] = None
 
 
 def _event(name: str, content: Any) -> bytes:

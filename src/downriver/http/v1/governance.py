@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -35,6 +35,7 @@ from downriver.model.governance import (
     Incident,
     InventoryCoverage,
     Kpis,
+    PropagatingTags,
     TagReach,
 )
 from downriver.model.trust.tag_changes import TagChanges
@@ -60,7 +61,8 @@ class IncidentRequest(msgspec.Struct, kw_only=True):
 class TagRequest(msgspec.Struct, kw_only=True):
     """The tags to set on a dataset, column or job, and those to remove from it.
 
-    `owners` and `description` replace those of a dataset or job; empty ones remove them.
+    `owners` and `description` replace those of a dataset or job; empty ones state that there are
+    none. `withdraw` ends such statements, so that what producers send counts again.
     """
 
     entity: str
@@ -68,6 +70,9 @@ class TagRequest(msgspec.Struct, kw_only=True):
     remove: list[str] = msgspec.field(default_factory=list)
     owners: list[str] | None = None
     description: str | None = None
+    withdraw: list[Literal["owners", "description", "domain", "tier"]] = msgspec.field(
+        default_factory=list
+    )
     dry_run: bool = False
 
 
@@ -133,9 +138,10 @@ async def post_incident(request: Request) -> Response:
 
 
 async def get_tag(request: Request) -> Response:
-    """Return the columns that a tag reaches: `?tag=`. The default is `pii`."""
-    tag = request.query_params.get("tag", "pii")
-    return json_response(await run_read(request, context_of(request).lineage.govern.tag_reach, tag))
+    """Return the columns that a tag reaches: `?tag=&as_of=`. The default is `pii`."""
+    query, reach = request.query_params, context_of(request).lineage.govern.tag_reach
+    answer = await run_read(request, reach, query.get("tag", "pii"), query.get("as_of"))
+    return json_response(answer)
 
 
 async def post_tags(request: Request) -> Response:
@@ -149,10 +155,19 @@ async def post_tags(request: Request) -> Response:
         declared.append(DeclaredOwners(asked.entity, tuple(asked.owners)))
     if asked.description is not None:
         declared.append(DeclaredDescription(asked.entity, asked.description.strip()))
+    declared += [_withdrawn(asked.entity, label) for label in asked.withdraw]
     if not declared:
         raise InvalidRequestError("tags", "nothing to set or remove")
     tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
     return json_response(await run_in_threadpool(tag))
+
+
+def _withdrawn(entity: str, label: str) -> Declaration:
+    if label == "owners":
+        return DeclaredOwners(entity, None)
+    if label == "description":
+        return DeclaredDescription(entity, None)
+    return DeclaredTag(entity, label, False)
 
 
 async def post_propagation(request: Request) -> Response:
@@ -164,6 +179,13 @@ async def post_propagation(request: Request) -> Response:
         raise InvalidRequestError("tags", "no tag")
     tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
     return json_response(await run_in_threadpool(tag))
+
+
+async def get_propagation(request: Request) -> Response:
+    """Return the tags that propagate along column lineage: `pii`, and those declared so."""
+    return json_response(
+        await run_read(request, context_of(request).lineage.govern.propagating_tags)
+    )
 
 
 async def get_dataset_tags(request: Request) -> Response:
@@ -255,7 +277,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_tag,
         KeyRole.READER,
         answers(TagReach, 400),
-        query=("tag",),
+        query=("tag", "as_of"),
     ),
     Endpoint(
         "GET",
@@ -264,6 +286,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(DatasetTags, *NAMED),
         query=("dataset",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/tags/propagation",
+        get_propagation,
+        KeyRole.READER,
+        answers(PropagatingTags),
     ),
     Endpoint(
         "POST",

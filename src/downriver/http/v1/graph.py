@@ -18,6 +18,8 @@ from downriver.http.request import (
     read_struct,
     run_read,
 )
+from downriver.model.flows import ExportAnswer
+from downriver.model.views.drawn_view import DrawnView
 from downriver.model.views.graph_view import ColumnEdges, Graph, Selection
 from downriver.model.views.runs import RunDetails, Runs, StoredEvent
 from downriver.service.limits import GRAPH_NODES
@@ -95,6 +97,12 @@ async def post_column_edges(request: Request) -> Response:
     return json_response(answer)
 
 
+async def post_export(request: Request) -> Response:
+    """Draw what a screen shows: the nodes, rows and edges of the body, as `svg` or `mermaid`."""
+    shown = await read_struct(request, DrawnView)
+    return json_response(await run_read(request, context_of(request).lineage.export.view, shown))
+
+
 async def get_column_path(request: Request) -> Response:
     """Return every column edge upstream and downstream of a column: `?dataset=&column=&as_of=`."""
     answer = await run_read(
@@ -167,6 +175,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(ColumnEdges, *NAMED, 413),
         body=ColumnEdgesRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/export",
+        post_export,
+        KeyRole.READER,
+        answers(ExportAnswer, 400, 413),
+        body=DrawnView,
     ),
     Endpoint(
         "GET",

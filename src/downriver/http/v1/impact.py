@@ -121,7 +121,8 @@ def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
         recommendation=verdict.recommendation,
         affected_count=verdict.affected,
         affected_assets=sorted(
-            map(_reported, impact.effects), key=lambda e: e.severity is not EffectSeverity.BREAKING
+            map(_rate_effect, impact.effects),
+            key=lambda e: e.severity is not EffectSeverity.BREAKING,
         ),
         untouched_count=impact.untouched,
         complete=impact.complete,
@@ -129,7 +130,7 @@ def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
     )
 
 
-def _reported(effect: Effect) -> Effect:
+def _rate_effect(effect: Effect) -> Effect:
     """Return an effect as this report rates it.
 
     A consumer that is not rebuilt now, but whose code names the column, breaks at the next build.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
-from downriver.model.systems.integrations import IntegrationList
-from downriver.model.systems.versions import DatasetVersions
+from downriver.model.views.integrations import IntegrationList
+from downriver.model.views.versions import DatasetVersions
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ class News(msgspec.Struct, kw_only=True):
 
 
 class HeadWatch:
-    """The head of the store, read once for all requests that wait for it to move."""
+    """The head of the store, read once for all requests that wait for a new event."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, read_struct
 from downriver.model.access import ACTOR
-from downriver.model.governance import Forgotten, Pruned, RedactedEntries
+from downriver.model.trust.retention import Forgotten, ForgottenEdge, Pruned, RedactedEntries
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -23,6 +23,16 @@ class ForgetRequest(msgspec.Struct, kw_only=True):
     """The dataset or job to remove from answers; `undo` shows it again."""
 
     entity: str
+    reason: str = ""
+    undo: bool = False
+    dry_run: bool = False
+
+
+class ForgetEdgeRequest(msgspec.Struct, kw_only=True):
+    """The ends of the edge to remove from answers, a job and a dataset; `undo` shows it again."""
+
+    source: str
+    target: str
     reason: str = ""
     undo: bool = False
     dry_run: bool = False
@@ -69,6 +79,21 @@ async def post_forget(request: Request) -> Response:
     return json_response(await run_in_threadpool(forget))
 
 
+async def post_forget_edge(request: Request) -> Response:
+    """Remove one edge from answers: `{"source": …, "target": …, "reason": …, "undo": false}`."""
+    asked = await read_struct(request, ForgetEdgeRequest)
+    forget = partial(
+        context_of(request).lineage.retention.forget_edge,
+        asked.source,
+        asked.target,
+        reason=asked.reason,
+        by=ACTOR.get(),
+        undo=asked.undo,
+        done=not asked.dry_run,
+    )
+    return json_response(await run_in_threadpool(forget))
+
+
 async def post_prune(request: Request) -> Response:
     """Remove old datasets and jobs from answers: `{"older_than": "90d", "dry_run": true}`."""
     asked = await read_struct(request, PruneRequest)
@@ -86,6 +111,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.ADMIN,
         answers(Forgotten, *NAMED, 413, 503),
         body=ForgetRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/forget/edge",
+        post_forget_edge,
+        KeyRole.ADMIN,
+        answers(ForgottenEdge, *NAMED, 413, 503),
+        body=ForgetEdgeRequest,
     ),
     Endpoint(
         "POST",

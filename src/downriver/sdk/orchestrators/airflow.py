@@ -129,7 +129,7 @@ def _micros(moment: Any) -> int | None:
 
 
 def __getattr__(name: str) -> Any:
-    """Make the plugin when it is asked for: it needs Airflow."""
+    """Return the plugin on access: only its definition needs Airflow."""
     if name == "LineagePlugin":
         return _plugin()
     raise AttributeError(name)

@@ -104,7 +104,7 @@ def _inputs(tags: Mapping[str, str]) -> Iterator[str]:
 
 
 def _facets(metadata: Mapping[str, Any]) -> Facets:
-    """Return columns, their sources and the location, where the metadata of an asset has them."""
+    """Return columns, their sources and the location from the metadata of an asset."""
     facets: Facets = {}
     values = {name: getattr(value, "value", value) for name, value in metadata.items()}
     schema = values.get("dagster/column_schema")

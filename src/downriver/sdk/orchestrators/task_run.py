@@ -36,7 +36,7 @@ _FLUSH_SECONDS = 10.0
 
 
 class TaskRun(msgspec.Struct, kw_only=True):
-    """What an orchestrator knows of the end of a task. Times are in µs since the epoch."""
+    """The end of a task, as its orchestrator reports it. Times are in µs since the epoch."""
 
     integration: str
     job: JobId
@@ -46,13 +46,13 @@ class TaskRun(msgspec.Struct, kw_only=True):
     started_at: int | None = None
     inputs: DatasetNames = ()
     outputs: DatasetNames = ()
-    output_facets: dict[str, Facets] = {}  # by the name of an output, as it is given
+    output_facets: dict[str, Facets] = {}  # by the name of an output, as declared
     parent: RunId | None = None
     error: str = ""
 
 
 def record_task(task: TaskRun) -> None:
-    """Send the start and the end of a run, and wait for it: the process may end at once."""
+    """Send the start and end of a run, and wait until they are sent: the process may end next."""
     with guarded(f"recording a run of {task.integration.title()}"):
         emitter = shared_emitter()
         inputs = list(_datasets(task.inputs, {}))

@@ -56,7 +56,7 @@ class SchemaCheckRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     message: str | None = None
 
 
-def _stated(documents: list[dict[str, Any]]) -> list[StatedContract]:
+def _parse_documents(documents: list[dict[str, Any]]) -> list[StatedContract]:
     return [
         StatedContract(contract)
         for number, document in enumerate(documents)
@@ -76,7 +76,7 @@ async def post_contracts(request: Request) -> Response:
     asked = await read_struct(request, ContractsRequest)
     apply = partial(
         context_of(request).lineage.contracts.apply,
-        _stated(asked.contracts),
+        _parse_documents(asked.contracts),
         done=not asked.dry_run,
     )
     return json_response(await run_in_threadpool(apply))
@@ -87,7 +87,7 @@ async def post_contract_check(request: Request) -> Response:
     asked = await read_struct(request, ContractCheckRequest)
     check = partial(
         context_of(request).lineage.contracts,
-        None if asked.contracts is None else _stated(asked.contracts),
+        None if asked.contracts is None else _parse_documents(asked.contracts),
         at=asked.at,
         record=asked.record,
     )
