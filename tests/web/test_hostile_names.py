@@ -79,7 +79,7 @@ JOB = quote(f"job:{hostile('namespace')}:{hostile('job')}")
     ("path", "shown"),
     [
         ("/", hostile("error")),
-        (f"/lineage?entity={TABLE}", hostile("table")),
+        (f"/lineage?entity={TABLE}&panel=table", hostile("table")),
         (f"/change?entity={TABLE}", hostile("table")),
         (f"/entity?id={TABLE}", hostile("column")),
         (f"/entity?id={JOB}", hostile("job")),
@@ -99,7 +99,7 @@ def test_markup_stays_text(url: str, open_page: Callable[..., Page], path: str, 
 
 def test_a_search_shows_markup_as_text(url: str, open_page: Callable[..., Page]) -> None:
     page = open_page(url)
-    page.get_by_role("banner").get_by_role("button", name="Search").click()
+    page.get_by_role("main").get_by_role("button", name="Search").click()
     page.keyboard.type("table")
     page.get_by_role("option").first.wait_for()
     assert page.evaluate("window.ran") is None

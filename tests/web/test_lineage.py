@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 from pathlib import Path
@@ -107,6 +108,18 @@ def test_a_locked_column_keeps_its_path_and_fades_the_rest(
     expect(again.locator("path[data-type=DIRECT]").first).to_be_attached()
 
 
+def test_one_click_shows_the_whole_path_of_a_column(web_server: str, open_page: OpenPage) -> None:
+    more = "&locked=churn_predictions&column=churn_probability"
+    page = open_page(lineage_url(web_server, "churn_predictions", more))
+    raw = page.locator('[data-node="dataset:file:/data/lake/raw/usage_logs"]')
+    expect(page.get_by_role("button", name="Show 8 more datasets")).to_be_visible()
+    expect(raw).to_have_count(0)
+    page.get_by_role("button", name="Show 8 more datasets").click()
+    expect(page).to_have_url(re.compile("q=.*usage_logs"))
+    page.get_by_text(re.compile("column edges up and down$")).wait_for()
+    expect(page.get_by_role("button", name="more datasets")).to_have_count(0)
+
+
 def test_a_link_with_short_names_locks_the_column(web_server: str, open_page: OpenPage) -> None:
     more = "&locked=revenue_daily&column=revenue_eur"
     page = open_page(lineage_url(web_server, "revenue_daily", more))
@@ -186,6 +199,7 @@ def test_the_table_is_in_step_with_the_graph(web_server: str, open_page: OpenPag
     page = open_page(lineage_url(web_server, more="&panel=table"))
     table = page.get_by_role("table", name="Nodes of the graph")
     rows = table.locator("[role=row][aria-selected]")
+    card(page, FCT_ORDERS).wait_for()
     expect(rows).to_have_count(page.locator("[data-node]").count())
     table.get_by_role("button", name="revenue_daily", exact=True).click()
     expect(card(page, REVENUE)).to_have_attribute("aria-current", "true")
@@ -260,6 +274,24 @@ def test_the_slider_shows_a_moment_and_compares_two(web_server: str, open_page: 
     expect(added).to_have_count(0)
 
 
+def test_a_moment_in_the_past_goes_with_search_and_pages(
+    web_server: str, open_page: OpenPage
+) -> None:
+    moment = "as_of=2026-03-02T02:30:00Z"
+    page = open_page(lineage_url(web_server, "marts.revenue", f"&{moment}&panel=details"))
+    card(page, "dataset:postgres://warehouse:5432:marts.revenue").click()
+    page.get_by_role("link", name="Open page").click()
+    page.get_by_text("As of 2 Mar 2026").wait_for()
+    with page.expect_response(re.compile(r"/v1/search\?.*as_of=2026-03-02")):
+        page.keyboard.press("/")
+        page.keyboard.type("executive_kpis")  # a later dataset
+    page.get_by_text("Nothing contains").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Show now").click()
+    expect(page.get_by_text("As of 2 Mar 2026")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("as_of"))
+
+
 @pytest.mark.parametrize(
     ("choice", "name", "start"),
     [
@@ -283,6 +315,25 @@ def test_the_view_is_exported(
     assert b"executive_kpis" not in content
 
 
+def test_an_exported_picture_has_the_groups_and_the_faded_rest_of_the_view(
+    web_server: str, open_page: OpenPage
+) -> None:
+    more = f"&group=namespace&locked={quote(FCT_ORDERS, safe='')}&column=amount_eur&hide=readers"
+    page = open_page(lineage_url(web_server, more=more))
+    page.get_by_text(re.compile("column edges up and down")).wait_for()
+    groups = page.locator('[data-node^="group:"]')
+    expect(groups.first).to_be_visible()
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Picture (SVG)").click()
+    picture = Path(download.value.path()).read_text(encoding="utf-8")
+    for group in groups.all():
+        assert f"<title>{html.escape(group.get_attribute('data-node') or '')}" in picture
+    assert picture.count('class="dr-card"') == page.locator("[data-node]").count()
+    assert "locked" in picture
+    assert "dr-faded" in picture
+
+
 def test_a_selector_stands_in_place_of_a_root(web_server: str, open_page: OpenPage) -> None:
     page = open_page(lineage_url(web_server))
     card(page, FCT_ORDERS).wait_for()
@@ -301,6 +352,28 @@ def test_a_search_finds_the_root(web_server: str, open_page: OpenPage) -> None:
     expect(card(page, REVENUE)).to_be_visible()
 
 
+def test_a_selector_without_a_match_shows_examples(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(f"{web_server}/lineage?q=tag:nothing", expected="404")
+    page.get_by_text("orders and everything upstream").wait_for()
+    page.goto(f"{web_server}/lineage?entity=churn_featurs")
+    page.get_by_role("link", name="/data/lake/churn_features").click()
+    expect(page.locator("[data-node]").first).to_be_visible()
+
+
+def test_a_tag_that_propagates_is_drawn_where_it_arrives(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(lineage_url(web_server, "staging.orders", "&columns=staging.orders"))
+    orders = page.locator('[data-node$="staging.orders"]')
+    origin = orders.get_by_role("img", name="pii from raw.customers.email")
+    expect(origin).to_have_count(2)  # on the dataset and on its column
+    column = orders.get_by_role("button", name="Column email", exact=False)
+    assert [column.nth(at).get_by_role("img").count() for at in range(2)] == [0, 1]
+    page.goto(f"{web_server}/entity?id=staging.orders")
+    page.get_by_role("link", name="pii from raw.customers.email").click()
+    page.get_by_role("heading", level=1, name="email").wait_for()
+
+
 def test_filters_and_groups(web_server: str, open_page: OpenPage) -> None:
     page = open_page(lineage_url(web_server))
     card(page, FCT_ORDERS).wait_for()
@@ -312,6 +385,7 @@ def test_filters_and_groups(web_server: str, open_page: OpenPage) -> None:
     page.get_by_label("Collapse").select_option("By system")
     group = page.locator('[data-node^="group:s3"]')
     expect(group).to_be_visible()
+    page.get_by_text(re.compile(r"^\d+ in \d+ groups?$")).wait_for()
     group.dblclick()
     expect(group).to_have_count(0)
 
@@ -322,7 +396,7 @@ def test_five_thousand_nodes_are_a_map_and_a_virtual_table(
     page = open_page(f"{web_server}/lineage")
     answer_with(page, made_up_graph(5000))
     page.goto(f"{web_server}/lineage?q=*&panel=table")
-    page.get_by_text("5000 of 5000 shown").wait_for()
+    page.get_by_text("5,000 of 5,000 shown").wait_for()
     table = page.get_by_role("table", name="Nodes of the graph")
     expect(table).to_have_attribute("aria-rowcount", "5001")
     assert table.locator("[role=row]").count() < 80

@@ -111,7 +111,9 @@ def test_the_address_holds_the_proposal(web_server: str, open_page: OpenPage) ->
     assert again.get_by_role("group", name="Change 2").count() == 1
 
 
-def test_a_migration_is_judged_as_it_is_typed(web_server: str, open_page: OpenPage) -> None:
+def test_the_verdict_follows_the_migration_as_it_is_typed(
+    web_server: str, open_page: OpenPage
+) -> None:
     page = open_page(f"{web_server}/change")
     page.get_by_role("button", name="DDL").click()
     migration = page.get_by_label("Migration")

@@ -1,8 +1,10 @@
 /** Requests to the server of this page. Every answer is typed by the server's OpenAPI document. */
 
+import { reportReachable } from "./connection";
+
 const KEY = "downriver.key";
 
-/** A request that the server refused, in the server's words; `near` are names that may be meant. */
+/** A request that the server refused, with its message. `near` are similar names. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -56,9 +58,21 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   const headers = new Headers(init.headers);
   const key = accessKey();
   if (key !== null) headers.set("Authorization", `Bearer ${key}`);
-  const response = await fetch(path, { ...init, headers });
+  const response = await reach(path, { ...init, headers });
   if (!response.ok) throw await errorOf(response);
   return response;
+}
+
+/** A request that notes whether the server could be reached at all. */
+async function reach(path: string, init: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(path, init);
+    reportReachable(true);
+    return response;
+  } catch (error) {
+    if (!init.signal?.aborted) reportReachable(false);
+    throw error;
+  }
 }
 
 export async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {

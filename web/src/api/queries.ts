@@ -17,7 +17,7 @@ export const queryClient = new QueryClient({
 
 onKeyChange(() => void queryClient.resetQueries());
 
-/** The answer of a GET. While a new question is on its way, the last answer stays. */
+/** The answer of a GET. During a new request, the last answer stays. */
 export function useGet<T>(path: string, parameters: Parameters = {}, enabled = true): UseQueryResult<T> {
   return useQuery({
     queryKey: [path, parameters],
@@ -37,7 +37,7 @@ export function useAnswer<T>(path: string, body: unknown, enabled = true): UseQu
   });
 }
 
-/** A request that changes the store. What is on screen is asked for again when it is done. */
+/** A request that changes the store. The data on screen is requested again afterwards. */
 export function useChange<Input, Answer>(send: (input: Input) => Promise<Answer>): UseMutationResult<Answer, Error, Input> {
   const client = useQueryClient();
   return useMutation({ mutationFn: send, onSuccess: () => client.invalidateQueries() });
@@ -67,18 +67,22 @@ export function useNews(): void {
 
 async function followNews(client: QueryClient, signal: AbortSignal): Promise<void> {
   let head: number | undefined;
+  let failed = false;
   while (!signal.aborted) {
     try {
-      const news = await get<News>("/v1/news", head === undefined ? {} : { head, wait: 20 }, signal);
-      if (head !== undefined && news.head !== head) await client.invalidateQueries();
+      const news = await get<News>("/v1/news", head === undefined || failed ? {} : { head, wait: 20 }, signal);
+      if (failed || (head !== undefined && news.head !== head)) await client.invalidateQueries();
       head = news.head;
+      failed = false;
     } catch (error) {
       if (signal.aborted) return;
-      await pause(error instanceof ApiError && error.status === 401 ? untilKeyChanges() : after(10_000));
+      failed = true;
+      await pause(error instanceof ApiError && error.status === 401 ? untilKeyChanges() : after(RETRY_MS));
     }
   }
 }
 
+const RETRY_MS = 3_000;
 const pause = (reason: Promise<void>) => reason;
 const after = (milliseconds: number) => new Promise<void>((done) => setTimeout(done, milliseconds));
 

@@ -1,4 +1,4 @@
-/** Small charts as SVG. Each has a sentence that says the same; the numbers are in a table or title. */
+/** Small charts as SVG. Each has a sentence with the same content; the numbers are in a table or title. */
 
 import { useId, type ReactNode } from "react";
 import { formatCount, formatDay } from "./format";
@@ -39,17 +39,24 @@ export function LineChart(props: { points: readonly Point[]; label: string; heig
   const values = points.flatMap((point) => (point.value === null ? [] : [point.value]));
   if (values.length === 0) return <p className={styles.none}>No values yet.</p>;
   const low = props.min ?? Math.min(...values);
-  const high = Math.max(props.max ?? Math.max(...values), low + 1e-9);
+  const high = props.max ?? Math.max(...values);
+  const flat = high <= low;
   const pad = bare ? 4 : 12;
   const scale: Scale = {
     x: (at) => (points.length === 1 ? WIDTH : (at / (points.length - 1)) * (WIDTH - 8) + 4),
-    y: (value) => height - pad - ((value - low) / (high - low)) * (height - 2 * pad),
+    y: (value) => (flat ? height / 2 : height - pad - ((value - low) / (high - low)) * (height - 2 * pad)),
   };
   const line = linePath(points, scale);
   const last = points.findLastIndex((point) => point.value !== null);
   const lastValue = points[last]?.value ?? 0;
   return (
-    <figure className={styles.chart}>
+    <figure className={`${styles.chart} ${bare ? "" : styles.withAxis}`}>
+      {bare ? null : (
+        <div className={styles.values} aria-hidden="true">
+          <span style={{ top: scale.y(high) }}>{format(high)}</span>
+          {flat ? null : <span style={{ top: scale.y(low) }}>{format(low)}</span>}
+        </div>
+      )}
       <svg viewBox={`0 0 ${WIDTH} ${height}`} preserveAspectRatio="none" role="img" aria-label={`${label}: from ${format(values[0] ?? 0)} to ${format(lastValue)}, lowest ${format(Math.min(...values))}, highest ${format(Math.max(...values))}.`} style={{ height }}>
         {bare ? null : <path className={styles.grid} d={`M0 ${scale.y(high)}H${WIDTH}M0 ${scale.y(low)}H${WIDTH}`} />}
         <path className={styles.area} d={`${line}L${round(scale.x(last))} ${height}L${round(scale.x(points.findIndex((point) => point.value !== null)))} ${height}Z`} />
@@ -58,7 +65,6 @@ export function LineChart(props: { points: readonly Point[]; label: string; heig
       {bare ? null : (
         <figcaption className={styles.axis}>
           <span>{points[0] ? formatDay(points[0].at) : ""}</span>
-          <span>{format(low)} – {format(high)}</span>
           <span>{points.at(-1) ? formatDay(points.at(-1)?.at ?? "") : ""}</span>
         </figcaption>
       )}

@@ -1,4 +1,4 @@
-/** Code as text: SQL with marked names, and diffs. Nothing of it is parsed as HTML. */
+/** Code as text: SQL with marked names, and diffs. It is never parsed as HTML. */
 
 import { useMemo } from "react";
 import styles from "./code.module.css";

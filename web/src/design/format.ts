@@ -28,6 +28,11 @@ export function formatTime(time: string | null | undefined): string {
   return new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** A message of the server with its timestamps as people read them. */
+export function withTimes(text: string): string {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (time) => formatTime(time));
+}
+
 export function formatDay(time: string): string {
   return new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
@@ -48,6 +53,11 @@ function joined(large: number, largeUnit: string, small: number, smallUnit: stri
 
 export function formatCount(value: number): string {
   return value < 100_000 ? whole.format(value) : compact.format(value);
+}
+
+/** `85.7%`; a dash for a share of nothing. */
+export function formatPercent(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : `${value}%`;
 }
 
 export function formatBytes(value: number): string {

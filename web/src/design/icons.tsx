@@ -1,4 +1,4 @@
-/** Icons as 16-pixel strokes. An icon is decoration: the text beside it says the same. */
+/** Icons as 16-pixel strokes. An icon is decoration: the text beside it has the same content. */
 
 const PATHS = {
   home: "M2.5 7.5 8 2.8l5.5 4.7M4 6.5v6.7h8V6.5",

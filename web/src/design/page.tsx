@@ -4,9 +4,10 @@ import { useId, useRef, type KeyboardEvent, type ReactNode } from "react";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Link, useSearchParams } from "wouter";
 import { entityPath } from "../shell/routes";
-import { nameOf, parseId, splitAtIds } from "./format";
+import { formatTime, nameOf, parseId, splitAtIds } from "./format";
 import { Icon, iconOf, type IconName } from "./icons";
-import { Badge, ErrorState, Skeleton } from "./parts";
+import { Badge, Button, ErrorState, Skeleton } from "./parts";
+import { splitName } from "./short_name";
 import styles from "./page.module.css";
 
 export function Page(props: { title: ReactNode; lead?: ReactNode; actions?: ReactNode; badges?: ReactNode; children: ReactNode; narrow?: boolean }) {
@@ -85,7 +86,7 @@ export function Tabs<Id extends string>(props: { tabs: readonly Tab<Id>[]; activ
   );
 }
 
-/** Tabs of which the address holds the chosen one, so that a link opens it. */
+/** Tabs. The address contains the selected tab, so that a link opens it. */
 export function useTab<Id extends string>(tabs: readonly Tab<Id>[]): [Id, (id: Id) => void] {
   const [address, setAddress] = useSearchParams();
   const asked = address.get("tab");
@@ -125,9 +126,15 @@ export function EntityLink({ id, type, label }: { id: string; type?: string | un
   return (
     <Link href={entityPath(id)} className={styles.entity ?? ""} title={id}>
       <Icon name={icon} size={14} />
-      <span>{label ?? nameOf(id)}</span>
+      <Name text={label ?? nameOf(id)} />
     </Link>
   );
+}
+
+/** A name that is cut at its front if it is too long, because users search for its last part. */
+export function Name({ text }: { text: string }) {
+  const { front, tail } = splitName(text);
+  return <span className={styles.entityName}><span className={styles.entityFront}>{front}</span><span>{tail}</span></span>;
 }
 
 /** A message of the server, with the entities that it names as links. */
@@ -146,11 +153,30 @@ export function TagBadge({ tag }: { tag: string }) {
   return <Badge tone={tone} icon={tone === "certified" ? "shield" : tone === "pii" ? "lock" : "tag"}>{tag}</Badge>;
 }
 
+/** A tag that was set on another column and propagates to this one. */
+export function ReachingTag({ tag, origin }: { tag: string; origin: string }) {
+  return (
+    <Link href={entityPath(origin)} className={styles.reachingTag ?? ""} title={`The tag ${tag} was set on ${nameOf(origin)} and propagates to here`}>
+      <Icon name="arrow" size={11} /> {tag} <small>from {nameOf(origin)}</small>
+    </Link>
+  );
+}
+
+/** The page shows a moment in the past, and how to leave it. */
+export function AsOf({ at, leave }: { at: string; leave: () => void }) {
+  return <p className={styles.moment}><Icon name="clock" />As of {formatTime(at)}<Button kind="plain" onClick={leave}>Show now</Button></p>;
+}
+
+/** Says that what follows is not of the moment that the page shows. */
+export function PresentOnly({ at }: { at: string }) {
+  return <p className={styles.moment} role="note"><Icon name="warning" />This tab shows the present, not {formatTime(at)}.</p>;
+}
+
 export function Owners({ owners }: { owners: readonly string[] }) {
   return owners.length ? <span className={styles.owners}>{owners.join(", ")}</span> : <span className={styles.faint}>no owner</span>;
 }
 
-/** What an answer could not see, folded up: how many, and each with what to do. */
+/** The blind spots of an answer, collapsed: their number, and what to do about each. */
 export function BlindSpots({ spots, open }: { spots: readonly { kind: string; entity: string; message: string }[]; open?: boolean }) {
   if (spots.length === 0) return null;
   return (
@@ -169,7 +195,10 @@ export function BlindSpots({ spots, open }: { spots: readonly { kind: string; en
   );
 }
 
-/** A message of the server: what it puts between backticks is code. */
-export function Prose({ text }: { text: string }) {
-  return text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part));
+/** A message of the server. Text between backticks is code, and the given ids are links. */
+export function Prose({ text, ids = [] }: { text: string; ids?: readonly string[] }) {
+  return text.split("`").map((part, at) => {
+    const linked = <LinkedText key={at} text={part} ids={ids} />;
+    return at % 2 === 1 ? <code key={at}>{linked}</code> : linked;
+  });
 }

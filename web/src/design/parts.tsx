@@ -45,7 +45,7 @@ export function Panel(props: { title?: ReactNode; actions?: ReactNode; children:
   );
 }
 
-/** What is shown where there is nothing to show: what it means, and what to do. */
+/** The empty state of a page: its meaning, and what to do. */
 export function Empty({ title, children, action }: { title: string; children?: ReactNode; action?: ReactNode }) {
   return (
     <div className={styles.state}>
@@ -56,8 +56,13 @@ export function Empty({ title, children, action }: { title: string; children?: R
   );
 }
 
+/** The message of a refusal without the similar names at its end: they are shown as links. */
+export function withoutNear(error: ApiError): string {
+  return error.near.length ? error.message.replace(/ Did you mean: .*$/s, "") : error.message;
+}
+
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
-  const message = error instanceof ApiError ? error.message : "The server could not be reached.";
+  const message = error instanceof ApiError ? withoutNear(error) : "The server cannot be reached.";
   return (
     <div className={styles.state} role="alert">
       <strong>{message}</strong>
@@ -67,7 +72,7 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
   );
 }
 
-/** A grey bar of the size of what will be there: nothing moves when the answer arrives. */
+/** A grey bar with the size of the content, so that nothing moves when the answer arrives. */
 export function Skeleton({ height = 16, width = "100%" }: { height?: number; width?: number | string }) {
   return <div className={styles.skeleton} style={{ height, width }} aria-hidden="true" data-loading />;
 }
@@ -76,12 +81,13 @@ export function CopyBlock({ text, label = "Copy" }: { text: string; label?: stri
   return (
     <div className={styles.copy}>
       <pre tabIndex={0}><code>{text}</code></pre>
-      <CopyButton text={text} label={label} />
+      <CopyButton text={text} label={label} small={label === "Copy"} />
     </div>
   );
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+/** A small one has only its icon; its label is a tooltip, and its text for a screen reader. */
+export function CopyButton({ text, label = "Copy", small = false }: { text: string; label?: string; small?: boolean }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -89,8 +95,8 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
     setTimeout(() => setCopied(false), 1500);
   };
   return (
-    <Button onClick={copy} icon={copied ? "check" : "copy"} aria-live="polite">
-      {copied ? "Copied" : label}
+    <Button onClick={copy} icon={copied ? "check" : "copy"} aria-live="polite" title={small ? label : undefined}>
+      <span className={small ? "visually-hidden" : undefined}>{copied ? "Copied" : label}</span>
     </Button>
   );
 }

@@ -4,22 +4,14 @@ import { Link, useLocation } from "wouter";
 import type { RunRecord } from "../api/types";
 import { runPath } from "../shell/routes";
 import { Bars, LineChart } from "./charts";
-import { asWords, formatAge, formatBytes, formatCount, formatDuration, formatTime, nameOf, plural } from "./format";
+import { formatAge, formatBytes, formatCount, formatDuration, formatTime, nameOf, plural } from "./format";
 import { EntityLink, Table } from "./page";
-import { Badge, type Tone } from "./parts";
-import type { IconName } from "./icons";
+import { Badge } from "./parts";
+import { runStateStyle, runStateText } from "./run_states";
 import styles from "./runs.module.css";
 
-const STATES: Record<string, { tone: Tone; icon: IconName; words: string }> = {
-  COMPLETE: { tone: "safe", icon: "check", words: "Completed" },
-  FAIL: { tone: "breaking", icon: "breaking", words: "Failed" },
-  ABORT: { tone: "warning", icon: "warning", words: "Aborted" },
-  START: { tone: "info", icon: "clock", words: "Started" },
-  RUNNING: { tone: "info", icon: "clock", words: "Running" },
-};
-
 export function RunState({ state }: { state: string }) {
-  const { tone, icon, words } = STATES[state] ?? { tone: "neutral" as const, icon: "clock" as const, words: asWords(state) };
+  const { tone, icon, words } = runStateStyle(state);
   return <Badge tone={tone} icon={icon}>{words}</Badge>;
 }
 
@@ -63,7 +55,7 @@ export function RunCharts({ runs }: { runs: readonly RunRecord[] }) {
             id: run.id,
             value: run.duration_seconds ?? 0,
             tone: isFailed(run) ? "failed" : run.state === "COMPLETE" ? "normal" : "running",
-            title: `${asWords(run.state)} · ${formatTime(run.started_at)} · ${formatDuration(run.duration_seconds)}`,
+            title: `${runStateText(run.state)} · ${formatTime(run.started_at)} · ${formatDuration(run.duration_seconds)}`,
           }))}
         />
         <p className={styles.caption}>{plural(runs.length, "run")}, {failed} failed{runs[0] ? `, latest ${formatAge(runs[0].started_at)} by ${nameOf(runs[0].job)}` : ""}</p>

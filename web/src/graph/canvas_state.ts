@@ -1,4 +1,4 @@
-/** What the person does on the canvas: points at, opens, searches, selects. */
+/** The state of interaction on the canvas: hovered, opened, searched and selected elements. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { CanvasActions } from "./cards/canvas_actions";
@@ -31,7 +31,7 @@ export interface CanvasState {
 
 type Controlled = Pick<LineageCanvasProps, "active" | "onActive" | "openColumns" | "onToggleColumns" | "onHoverColumn">;
 
-/** State that the page does not keep itself is kept here. */
+/** Keeps the state that the page does not keep itself. */
 export function useCanvasState(props: Controlled): CanvasState {
   const [ownActive, setOwnActive] = useState<string>();
   const [ownOpen, setOwnOpen] = useState<ReadonlySet<string>>(new Set<string>());

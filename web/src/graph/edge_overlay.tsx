@@ -1,4 +1,4 @@
-/** Edges that matter now, above the canvas: selected, pointed at, or on the path of a locked column. */
+/** Edges drawn above the canvas: selected, hovered, or on the path of a locked column. */
 
 import { ViewportPortal } from "@xyflow/react";
 import { memo } from "react";
@@ -39,7 +39,7 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
             <title>{columnText(edge)}</title>
             <path className={styles.hit} d={svgPath(anchors)} />
             <path
-              className={`${styles.column} ${edge.type === "INDIRECT" ? styles.indirect : ""} ${edge.change ? styles[edge.change] : ""}`}
+              className={`${styles.column} ${styles[edge.confidence] ?? ""} ${edge.type === "INDIRECT" ? styles.indirect : ""} ${edge.change ? styles[edge.change] : ""}`}
               d={svgPath(anchors)}
               markerEnd="url(#lineage-arrow)"
               data-type={edge.type}
@@ -47,7 +47,7 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
           </g>
         ))}
       </svg>
-      {labelled(columns).map(({ key, edge, anchors, share }) => {
+      {labelled(columns).map(({ key, edge, anchors, share, count }) => {
         const [x, y] = pointAt(anchors, share);
         return (
           <button
@@ -61,6 +61,7 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
           >
             {clause(edge.subtype)}
             {edge.confidence === "exact" ? null : <em> {edge.confidence}</em>}
+            {count > 1 ? ` ×${count}` : null}
           </button>
         );
       })}
@@ -68,16 +69,30 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
   );
 });
 
-/** Clauses of indirect edges, and confidence where it is not exact; edges of one target are labelled at different places. */
-function labelled(columns: readonly SceneColumnEdge[]): (SceneColumnEdge & { share: number })[] {
+interface LabelledEdge extends SceneColumnEdge {
+  share: number; // where on the line
+  count: number; // of edges that the label stands for
+}
+
+/**
+ * Clauses of indirect edges, and confidence where it is not exact. Edges between two datasets that say
+ * the same have one label, on the line in their middle; labels of one target are at different places.
+ */
+export function labelled(columns: readonly SceneColumnEdge[]): LabelledEdge[] {
+  const groups = new Map<string, SceneColumnEdge[]>();
+  for (const line of columns) {
+    const { source, target, type, subtype, confidence } = line.edge;
+    if (type !== "INDIRECT" && confidence === "exact") continue;
+    const key = [source.dataset, target.dataset, subtype, confidence].join("\u0000");
+    groups.set(key, [...(groups.get(key) ?? []), line]);
+  }
   const perTarget = new Map<string, number>();
-  return columns
-    .filter(({ edge }) => edge.type === "INDIRECT" || edge.confidence !== "exact")
-    .map((line) => {
-      const nth = perTarget.get(line.edge.target.dataset) ?? 0;
-      perTarget.set(line.edge.target.dataset, nth + 1);
-      return { ...line, share: 0.62 - 0.18 * (nth % 3) };
-    });
+  return [...groups.values()].map((lines) => {
+    const line = lines[Math.floor(lines.length / 2)]!;
+    const nth = perTarget.get(line.edge.target.dataset) ?? 0;
+    perTarget.set(line.edge.target.dataset, nth + 1);
+    return { ...line, share: 0.62 - 0.18 * (nth % 3), count: lines.length };
+  });
 }
 
 export function clause(subtype: string): string {

@@ -1,4 +1,4 @@
-/** What the canvas draws: answers of the server, and groups that the page makes of them. */
+/** The data of the canvas: answers of the server, and groups of their nodes. */
 
 import type { GraphColumnEdge, GraphEdge as Edge, GraphNode as Node } from "../api/schema";
 
@@ -8,8 +8,14 @@ export type Severity = "breaking" | "warning" | "safe" | "changed";
 export type Side = "upstream" | "downstream" | "both";
 export type ColumnEdge = GraphColumnEdge;
 
-/** `members` is the number of nodes in a group. */
-export type GraphNode = Node & { members?: number };
+/** A tag that was set on another column, `origin`, and propagates to this one. */
+export interface ReachingTag {
+  tag: string;
+  origin: string;
+}
+
+/** `members` is the number of nodes in a group, `reaching` the tags that propagate to a column, by its name. */
+export type GraphNode = Node & { members?: number; reaching?: ReadonlyMap<string, readonly ReachingTag[]> };
 
 /** `members` is the number of edges that an edge between groups represents. */
 export type GraphEdge = Edge & { members?: number };

@@ -10,7 +10,7 @@ function boxes(links: readonly Link[], more: readonly string[] = []): Box[] {
 
 const chain = (...ids: string[]): Link[] => ids.slice(1).map((target, i) => ({ source: ids[i]!, target }));
 
-/** A lineage-like graph without cycles: most nodes read something made shortly before them. */
+/** A lineage-like graph without cycles: most nodes read a recently added node. */
 function randomLinks(count: number, seed = 7): Link[] {
   let state = seed;
   const random = () => ((state = (state * 1103515245 + 12345) % 2147483648) / 2147483648);

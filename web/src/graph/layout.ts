@@ -3,7 +3,7 @@
  *
  * Cycles are opened, layers are longest paths, long edges get a bend in every layer they cross, the
  * order inside a layer has few crossings, and y is as near to the neighbours as the order allows.
- * With a previous layout, what was placed keeps its place and only the rest is placed beside it.
+ * With a previous layout, placed nodes keep their places and only new nodes are placed beside them.
  */
 
 import { extendLayers, longestPathLayers, withoutCycles, type Digraph } from "./layers/layering";

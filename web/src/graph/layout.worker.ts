@@ -1,4 +1,4 @@
-/** Runs the layout away from the thread that draws. */
+/** Runs the layout outside of the main thread. */
 
 import { layout } from "./layout";
 import type { LayoutAnswer, LayoutQuestion } from "./layout_client";

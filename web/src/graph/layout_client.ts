@@ -1,4 +1,4 @@
-/** Asks the layout worker, and keeps what is shown in place while a graph grows. */
+/** Requests layouts from the worker, and keeps visible nodes in place while a graph grows. */
 
 import { useEffect, useRef, useState } from "react";
 import type { GraphEdge, GraphNode } from "./graph_types";

@@ -1,8 +1,8 @@
 import "@xyflow/react/dist/base.css";
 import { ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { ActionsProvider } from "./cards/canvas_actions";
-import { ControlButton, EdgeTip } from "./canvas_parts";
+import { ControlButton, EdgeTip, NodeTip } from "./canvas_parts";
 import { useCanvasState, useStableActions } from "./canvas_state";
 import { useCards } from "./cards/cards";
 import { EdgeOverlay, type PickedEdge } from "./edge_overlay";
@@ -40,8 +40,17 @@ export interface LineageCanvasProps {
   blindSpots?: readonly BlindSpot[];
   /** All edges that are loaded, also those that a filter hides: "+3 of 17" counts what is not loaded. */
   knownEdges?: readonly GraphEdge[];
+  /** Is set to what the canvas draws, for exports. */
+  drawn?: RefObject<Drawn | null>;
   /** A change of this value starts a new layout. Otherwise nodes keep their place. */
   generation?: string;
+}
+
+/** What the canvas draws, whatever part of it is in view. `path` and `onPath` are those of the locked column. */
+export interface Drawn {
+  scene: Scene;
+  path: readonly ColumnEdge[];
+  onPath: Highlight | null;
 }
 
 const NODE_TYPES = { card: NodeCard };
@@ -88,17 +97,22 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
     const node = state.hoveredNode ?? active;
     return node === undefined ? null : highlightNode(node, edges);
   }, [start, path, edges, state.hoveredNode, active]);
-  const fading = start ? highlight : null; // pointing at a node brings out its edges, and fades nothing
+  const fading = start ? highlight : null; // hovering a node highlights its edges, and fades nothing
   const asMap = useStore((flow) => scene !== null && isMap(scene, flow.transform, flow.width, flow.height));
   const cards = useCards(scene, props, state, fading, onPath);
   const emphasised = useMemo(
     () => scene?.edges.filter(({ key }) => (!start && highlight?.edges.has(key)) || key === state.picked || key === state.hoveredEdge?.key) ?? [],
     [scene, start, highlight, state.picked, state.hoveredEdge],
   );
+  useEffect(() => {
+    if (props.drawn === undefined) return;
+    const onPath = locked ? highlightPath(lockedPath, locked, edges) : null;
+    props.drawn.current = scene && { scene, path: columnLines(lockedPath, scene).map(({ edge }) => edge), onPath };
+  }, [props.drawn, scene, locked, lockedPath, edges]);
   const columns = useMemo(() => (scene ? columnLines(path, scene) : []), [scene, path]);
   const view = useView(scene, generation, focus);
   useEffect(() => {
-    if (scene === null) return; // the layout is on its way
+    if (scene === null) return; // the layout is not ready
     if (active !== undefined && active !== ownActive.current) view.reveal(active, true); // chosen in the table
     ownActive.current = active;
   }, [active, scene === null]); // eslint-disable-line -- the view follows a choice, not every change of the scene
@@ -198,6 +212,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
           <ControlButton icon="refresh" label="Arrange the graph again" onClick={() => setTidied(tidied + 1)} />
         </div>
         {scene && scene.nodes.length > 12 ? <MiniMap scene={scene} /> : null}
+        {asMap && state.hoveredNode && scene?.byId.has(state.hoveredNode) ? <NodeTip placed={scene.byId.get(state.hoveredNode)!} /> : null}
         {state.hoveredEdge ? <EdgeTip hovered={state.hoveredEdge} scene={scene} frame={wrapper.current} /> : null}
         <div className="visually-hidden" aria-live="polite">{asMap && active ? scene?.byId.get(active)?.node.label : ""}</div>
       </div>

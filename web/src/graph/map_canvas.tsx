@@ -7,9 +7,9 @@ import { traceCurves } from "./scene/edge_paths";
 import type { Severity } from "./graph_types";
 import type { Highlight } from "./scene/highlight";
 import { typeColour } from "./cards/marks";
-import { shortened } from "./cards/short_name";
+import { onTwoLines } from "../design/short_name";
 import { Painter, type Window2D } from "./painter";
-import type { Scene, SceneEdge, SceneNode } from "./scene/scene";
+import { DATASET_HEIGHT, type Scene, type SceneEdge, type SceneNode } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
 interface Props {
@@ -29,7 +29,7 @@ export function MapCanvas(props: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const store = useStoreApi();
   const theme = useShownTheme();
-  const colours = useMemo(() => readColours(), [theme]); // eslint-disable-line -- the theme changes what the document answers
+  const colours = useMemo(() => readColours(), [theme]); // eslint-disable-line -- the theme changes the computed colours
   const groups = useMemo(() => groupEdges(props.scene.edges, props.highlight), [props.scene, props.highlight]);
   useEffect(() => {
     // The element itself: a frame may still be drawn after React has cleared the reference.
@@ -74,7 +74,7 @@ interface EdgeGroup {
 }
 
 const CHANGE_COLOURS = { added: "--added", removed: "--removed", changed: "--warning" } as const;
-/** The line shows how sure an edge is: solid, dotted when ambiguous, long dashes when declared. */
+/** The line shows the confidence of an edge: solid, dotted if ambiguous, long dashes if declared. */
 const CONFIDENCE: Record<string, { dash: number[]; alpha: number }> = {
   exact: { dash: [], alpha: 1 },
   inferred: { dash: [], alpha: 0.65 },
@@ -179,17 +179,25 @@ function drawNodes(context: CanvasRenderingContext2D, view: View, part: Part, ra
     context.globalAlpha = key[0] === "1" ? 0.2 : 1;
     context.fillStyle = view.colours(key.slice(1));
     context.beginPath();
-    for (const { x, y, width, height } of nodes) context.rect(x, y, bar || width, height);
+    for (const placed of nodes) drawBox(context, placed, labelled ? view.zoom : 0, bar || placed.width);
     context.fill();
     if (!labelled) continue;
     context.fillStyle = view.colours("--surface-raised");
     context.beginPath();
-    for (const { x, y, width, height } of nodes) context.rect(x + bar, y, width - bar, height);
+    for (const placed of nodes) drawBox(context, placed, view.zoom, placed.width - bar, bar);
     context.fill();
   }
   context.globalAlpha = 1;
   drawRings(context, view);
   if (labelled) drawLabels(context, visible, view, ratio);
+}
+
+const LABEL_HEIGHT = 20; // pixels: two lines
+
+/** A box is at least as high as its label, also where the zoom makes it lower. */
+function drawBox(context: CanvasRenderingContext2D, { x, y, height }: SceneNode, zoom: number, width: number, left = 0): void {
+  const added = zoom ? Math.max(0, LABEL_HEIGHT / zoom - height) : 0;
+  context.rect(x + left, y - added / 2, width, height + added);
 }
 
 function drawRings(context: CanvasRenderingContext2D, view: View): void {
@@ -206,17 +214,22 @@ function drawRings(context: CanvasRenderingContext2D, view: View): void {
 /** Labels keep a readable size on screen, whatever the zoom. */
 function drawLabels(context: CanvasRenderingContext2D, nodes: readonly SceneNode[], view: View, ratio: number): void {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const size = Math.max(10, Math.min(13, 26 * view.zoom));
+  const size = Math.max(9.5, Math.min(13, 26 * view.zoom));
   context.font = `560 ${size}px ${view.colours("--font")}`;
   context.textBaseline = "middle";
-  context.fillStyle = view.colours("--text");
-  for (const { node, x, y, width, height } of nodes) {
-    const letters = Math.floor((width * view.zoom - 16) / (size * 0.6));
+  for (const placed of nodes) {
+    const { node, x, y, width } = placed;
+    const letters = Math.floor((width * view.zoom - 9) / (size * 0.6));
     if (letters < 3) continue;
-    const label = shortened(node.label, letters);
-    const text = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
+    const lines = onTwoLines(node.label, letters);
+    const middle = (y + headHeight(placed) / 2) * view.zoom + view.y;
     context.globalAlpha = view.highlight !== null && !view.highlight.nodes.has(node.id) ? 0.25 : 1;
-    context.fillText(text, (x + 10) * view.zoom + view.x + 5, (y + Math.min(height, 60) / 2) * view.zoom + view.y);
+    context.fillStyle = view.colours("--text");
+    lines.forEach((line, at) => context.fillText(line, (x + 10) * view.zoom + view.x + 4, middle + (at - (lines.length - 1) / 2) * size));
   }
   context.globalAlpha = 1;
+}
+
+function headHeight({ height }: SceneNode): number {
+  return Math.min(height, DATASET_HEIGHT);
 }

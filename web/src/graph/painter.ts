@@ -1,4 +1,4 @@
-/** Decides when a canvas is drawn anew and when the last picture is only moved. */
+/** Decides whether a canvas is redrawn or its last picture is only moved. */
 
 /** The part of the plane that is shown: the offset and zoom of the view, and its size in pixels. */
 export interface Window2D {
@@ -9,7 +9,7 @@ export interface Window2D {
   height: number;
 }
 
-const CHEAP_MS = 5; // a picture that is drawn that fast is drawn in every frame
+const CHEAP_MS = 5; // a faster picture is redrawn in every frame
 const REST_MS = 110;
 const MARGIN = 320; // pixels drawn beyond each side, so that a move shows no blank border
 const LARGEST_STEP = 1.35; // zoom between two pictures

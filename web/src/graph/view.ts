@@ -1,4 +1,4 @@
-/** Which part of the plane is shown, and whether as cards or as a map. */
+/** The visible part of the plane, drawn as cards or as a map. */
 
 import { getViewportForBounds, useReactFlow, useStore, useStoreApi, type Transform, type Viewport } from "@xyflow/react";
 import { useCallback, useEffect, useRef } from "react";
@@ -7,11 +7,12 @@ import { countVisible, type Scene } from "./scene/scene";
 
 const MOST_CARDS = 300;
 const MAP_BELOW_ZOOM = 0.4;
-const READABLE_ZOOM = 0.5;
+const READABLE_ZOOM = 0.42;
+const ROWS_READABLE_ZOOM = 0.7; // of columns
 const PADDING = 0.04;
 const MARGIN = { x: 72, y: 40 }; // room for the expand buttons beside a node
 
-/** Cards cost too much beyond a few hundred, and their text cannot be read when it is small. */
+/** More than a few hundred cards are slow, and at low zoom their text is too small to read. */
 export function isMap(scene: Scene, [x, y, zoom]: Transform, width: number, height: number): boolean {
   if (zoom < MAP_BELOW_ZOOM) return true;
   if (scene.nodes.length <= MOST_CARDS) return false;
@@ -25,7 +26,7 @@ export interface View {
   reveal: (id: string, close?: boolean) => void;
 }
 
-/** Starts with the whole graph if it can be read like that, else with the node in focus. */
+/** Starts with the whole graph if its text is readable, else with the node in focus. */
 export function useView(scene: Scene | null, generation: string, focus: string | undefined): View {
   const flow = useReactFlow();
   const store = useStoreApi();
@@ -57,7 +58,8 @@ export function useView(scene: Scene | null, generation: string, focus: string |
     shown.current = generation;
     const whole = wholeView(scene, width, height);
     const start = focus === undefined ? undefined : scene.byId.get(focus);
-    const asWhole = whole.zoom >= READABLE_ZOOM || start === undefined;
+    const readable = scene.nodes.some((node) => node.rows !== null) ? ROWS_READABLE_ZOOM : READABLE_ZOOM;
+    const asWhole = whole.zoom >= readable || start === undefined;
     fitted.current = asWhole ? whole : undefined;
     if (asWhole) void flow.setViewport(whole);
     else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: 0.75 });
@@ -71,7 +73,7 @@ export function useView(scene: Scene | null, generation: string, focus: string |
     if (whole.zoom < MAP_BELOW_ZOOM) return;
     fitted.current = whole;
     void flow.setViewport(whole);
-  }, [width, height]); // eslint-disable-line -- not when more appears: what is shown does not move
+  }, [width, height]); // eslint-disable-line -- not when nodes are added: the visible nodes do not move
   return { fit, reveal };
 }
 
@@ -84,7 +86,7 @@ function duration(scene: Scene): number {
   return scene.nodes.length <= 50 && !window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 200 : 0;
 }
 
-/** Gives a card the focus as soon as it is there; outside of the view it is not mounted yet. */
+/** Focuses a card as soon as it is mounted. Cards outside of the view are not mounted yet. */
 export function focusCard(canvas: HTMLElement | null, id: string, attempts = 6): void {
   requestAnimationFrame(() => {
     const card = canvas?.querySelector<HTMLElement>(`[data-node="${CSS.escape(id)}"]`);
@@ -93,7 +95,7 @@ export function focusCard(canvas: HTMLElement | null, id: string, attempts = 6):
   });
 }
 
-/** Asks once for all neighbours that are not shown, on the sides where there are some. */
+/** Requests all hidden neighbours once, on the sides that have some. */
 export function expandByKey(scene: Scene, id: string, edges: readonly GraphEdge[], expand: (id: string, side: Side) => void): void {
   const node = scene.byId.get(id)?.node;
   if (node === undefined) return;

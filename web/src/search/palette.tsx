@@ -1,7 +1,7 @@
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { useLocation } from "wouter";
+import { useLocation, useSearch } from "wouter";
 import type { Facet, SearchHit } from "../api/types";
-import { asWords, formatCount } from "../design/format";
+import { asWords, formatCount, formatTime } from "../design/format";
 import { Icon, iconOf } from "../design/icons";
 import { ErrorState } from "../design/parts";
 import { rememberEntity, useRecent } from "../shell/recent";
@@ -38,7 +38,8 @@ function SearchBox({ close, pick }: PaletteProps) {
   const [typed, setTyped] = useState("");
   const [active, setActive] = useState(0);
   const [, navigate] = useLocation();
-  const { asked, answer } = useSearchHits(typed);
+  const asOf = new URLSearchParams(useSearch()).get("as_of") ?? undefined; // the moment that the page shows
+  const { asked, answer } = useSearchHits(typed, asOf);
   const recent = useRecentHits(pick !== undefined);
   const base = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -64,7 +65,7 @@ function SearchBox({ close, pick }: PaletteProps) {
       pick(hit);
       return close();
     }
-    const path = pathOf(hit, purpose);
+    const path = pathOf(hit, purpose, asOf);
     if (path === null) return;
     if (hit.kind !== "column") rememberEntity({ id: hit.id, kind: hit.kind, name: hit.label, namespace: hit.namespace, type: hit.type ?? hit.kind });
     navigate(path);
@@ -100,6 +101,7 @@ function SearchBox({ close, pick }: PaletteProps) {
           onChange={(event) => change(event.target.value)}
           onKeyDown={onKeyDown}
         />
+        {asOf ? <span className={styles.moment}><Icon name="clock" size={13} /> as of {formatTime(asOf)}</span> : null}
         <kbd>Esc</kbd>
       </div>
       {asked && answer.data ? <Facets typed={typed} change={change} facets={answer.data.facets ?? {}} /> : null}
@@ -138,11 +140,18 @@ function SearchBox({ close, pick }: PaletteProps) {
           </>
         )}
         <span className={styles.total} role="status">
-          {asked && answer.data && typed.trim() ? `${formatCount(hits.length)} shown, ${formatCount(answer.data.total)} datasets and jobs match` : ""}
+          {asked && answer.data && typed.trim() ? countOf(hits, answer.data.total) : ""}
         </span>
       </footer>
     </>
   );
+}
+
+/** `total` counts datasets and jobs; columns, tags and owners are listed beside them. */
+function countOf(hits: readonly SearchHit[], total: number): string {
+  const entities = hits.filter((hit) => hit.kind === "dataset" || hit.kind === "job").length;
+  const more = total > entities ? `, ${formatCount(total - entities)} more match` : "";
+  return `${formatCount(hits.length)} shown${more}`;
 }
 
 const SHOWN_VALUES = 6;

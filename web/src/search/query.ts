@@ -63,10 +63,10 @@ export function markMatches(name: string, words: string): Piece[] {
 export type Purpose = "open" | "lineage" | "change";
 
 /** Where a hit leads; null for a tag or owner, which become a filter. */
-export function pathOf(hit: SearchHit, purpose: Purpose): string | null {
+export function pathOf(hit: SearchHit, purpose: Purpose, asOf?: string): string | null {
   if (hit.kind === "tag" || hit.kind === "owner") return null;
   const column = hit.kind === "column" && hit.dataset ? { dataset: hit.dataset, column: hit.name } : null;
-  if (purpose === "change") return hit.kind === "job" ? null : changePath(column?.dataset ?? hit.id, column?.column);
-  if (purpose === "lineage") return lineagePath(column?.dataset ?? hit.id, column?.column);
-  return column ? columnPath(column.dataset, column.column) : entityPath(hit.id);
+  if (purpose === "change") return hit.kind === "job" ? null : changePath(column?.dataset ?? hit.id, column?.column, asOf);
+  if (purpose === "lineage") return lineagePath(column?.dataset ?? hit.id, column?.column, asOf);
+  return column ? columnPath(column.dataset, column.column, asOf) : entityPath(hit.id, asOf);
 }

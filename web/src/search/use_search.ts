@@ -13,10 +13,10 @@ export function useSettled<T>(value: T, milliseconds: number): T {
   return settled;
 }
 
-/** The hits for the typed text. Without text, no request is sent. */
-export function useSearchHits(typed: string, limit = 40) {
+/** The hits for the typed text at a moment. Without text, no request is sent. */
+export function useSearchHits(typed: string, asOf: string | undefined, limit = 40) {
   const query: SearchQuery = parseQuery(useSettled(typed, 120));
   const asked = query.text !== "" || Object.keys(query.filters).length > 0;
-  const answer = useGet<SearchPage>("/v1/search", { text: query.text, ...query.filters, limit }, asked);
+  const answer = useGet<SearchPage>("/v1/search", { text: query.text, ...query.filters, limit, as_of: asOf }, asked);
   return { query, asked, answer };
 }

@@ -1,6 +1,8 @@
-import { Suspense, useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
+import { useIsFetching } from "@tanstack/react-query";
 import { ApiError } from "../api/client";
+import { useReachable } from "../api/connection";
 import { useGet, useNews } from "../api/queries";
 import type { Me } from "../api/types";
 import { Icon } from "../design/icons";
@@ -10,8 +12,11 @@ import { SearchPalette } from "../search/palette";
 import { ErrorBoundary } from "./error_boundary";
 import { KeyPrompt } from "./key_prompt";
 import { OpenSearch } from "./open_search";
-import { NotFound, PAGES } from "./routes";
+import { NotFound, PAGES, preloadPages } from "./routes";
 import styles from "./shell.module.css";
+
+const PRELOAD_AFTER_MS = 1_500; // the requested page is loaded first
+const COMMAND_KEY = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘K" : "Ctrl K";
 
 /** The frame around every page: brand, navigation, search, and the prompt for a key. */
 export function Shell() {
@@ -22,9 +27,15 @@ export function Shell() {
 
 function Frame() {
   const [searching, setSearching] = useState(false);
+  const [location] = useLocation(); // Home has a search of its own
   useNews();
   const openSearch = useCallback(() => setSearching(true), []);
   useShortcut(openSearch);
+  useFocusOfPage(location);
+  useEffect(() => {
+    const timer = setTimeout(preloadPages, PRELOAD_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
   return (
     <OpenSearch value={openSearch}>
       <div className={styles.shell}>
@@ -35,11 +46,13 @@ function Frame() {
             <span>Downriver</span>
           </Link>
           <div className={styles.bar}>
-            <button type="button" className={styles.searchButton} onClick={() => setSearching(true)}>
-              <Icon name="search" />
-              <span>Search datasets, columns, jobs, tags, owners</span>
-              <kbd>⌘K</kbd>
-            </button>
+            {location === "/" ? <span /> : (
+              <button type="button" className={styles.searchButton} onClick={() => setSearching(true)}>
+                <Icon name="search" />
+                <span>Search datasets, columns, jobs, tags, owners</span>
+                <kbd>{COMMAND_KEY}</kbd>
+              </button>
+            )}
             <ThemeButton />
           </div>
         </header>
@@ -48,6 +61,7 @@ function Frame() {
             <NavigationLink key={page.path} {...page} />
           ))}
         </nav>
+        <Connection />
         <main id="main" className={styles.main} tabIndex={-1}>
           <Suspense fallback={<Skeleton height={400} />}>
             <Switch>
@@ -70,10 +84,29 @@ function Frame() {
   );
 }
 
+const SLOW_MS = 500;
+
+/** Shows that the server cannot be reached, or that an answer is slow. */
+function Connection() {
+  const reachable = useReachable();
+  const fetching = useIsFetching() > 0;
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(fetching), fetching ? SLOW_MS : 0);
+    return () => clearTimeout(timer);
+  }, [fetching]);
+  return (
+    <div className={styles.connection} role="status">
+      {reachable ? null : <p className={styles.offline}><Icon name="warning" size={14} />The server cannot be reached. What you see may be old. Trying again every few seconds.</p>}
+      {reachable && slow ? <div className={styles.progress}><span className="visually-hidden">Loading</span></div> : null}
+    </div>
+  );
+}
+
 function NavigationLink({ path, title, icon }: (typeof PAGES)[number]) {
   const [location] = useLocation();
   return (
-    <Link href={path} className={styles.link ?? ""} aria-current={location === path ? "page" : undefined}>
+    <Link href={path} className={styles.link ?? ""} title={title} aria-current={location === path ? "page" : undefined}>
       {icon ? <Icon name={icon} /> : null}
       <span>{title}</span>
     </Link>
@@ -93,6 +126,16 @@ function ThemeButton() {
   return (
     <Button kind="plain" icon={shown === "dark" ? "sun" : "moon"} aria-label={`Use the ${other} theme`} onClick={() => chooseTheme(other)} />
   );
+}
+
+/** After a link to another page, Tab continues in that page. A field with the focus keeps it. */
+function useFocusOfPage(location: string): void {
+  const shown = useRef(location);
+  useEffect(() => {
+    if (shown.current === location) return;
+    shown.current = location;
+    if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+  }, [location]);
 }
 
 /** `/` and ⌘K (Ctrl+K) open the search, unless the person is typing into a field. */

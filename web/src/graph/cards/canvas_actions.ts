@@ -1,7 +1,7 @@
 import { createContext, useContext } from "react";
 import type { ColumnPlace, Side } from "../graph_types";
 
-/** What a node can ask of the canvas. One stable object, so that a node renders only when its data changes. */
+/** Actions of the canvas for nodes. One stable object, so that a node renders only when its data changes. */
 export interface CanvasActions {
   open: (id: string) => void;
   expand: ((id: string, side: Side) => void) | undefined;

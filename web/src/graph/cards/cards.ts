@@ -1,4 +1,4 @@
-/** Nodes of the scene as React Flow takes them, with sizes and handles, so that nothing is measured. */
+/** Nodes of the scene in the format of React Flow. Their sizes and handles are set, so it measures nothing. */
 
 import { Position } from "@xyflow/react";
 import { useMemo } from "react";
@@ -65,7 +65,7 @@ function frame({ node, x, y, width, height }: SceneNode) {
   };
 }
 
-function countNeighbours(edges: readonly GraphEdge[]): { upstream: Map<string, number>; downstream: Map<string, number> } {
+export function countNeighbours(edges: readonly GraphEdge[]): { upstream: Map<string, number>; downstream: Map<string, number> } {
   const upstream = new Map<string, number>();
   const downstream = new Map<string, number>();
   const seen = new Set<string>();

@@ -12,7 +12,7 @@ export interface ColumnRows {
   searchable: boolean;
   search: string;
   hidden: number; // columns that match nothing or do not fit
-  open: boolean; // all columns are asked for, not only those on a path
+  open: boolean; // all columns are requested, not only those on a path
 }
 
 /** `onPath` are the columns of a locked path: they are shown even when the dataset is closed. */

@@ -1,7 +1,8 @@
 /** Marks of nodes and columns. Each has its own shape, so that it does not depend on colour. */
 
 import { Icon, iconOf, type IconName } from "../../design/icons";
-import type { GraphNode } from "../graph_types";
+import { nameOf } from "../../design/format";
+import type { GraphNode, ReachingTag } from "../graph_types";
 import styles from "./marks.module.css";
 
 interface MarkStyle {
@@ -30,6 +31,26 @@ export function Mark({ mark }: { mark: string }) {
       <Icon name={icon} size={12} />
     </span>
   );
+}
+
+/** Tags that were set elsewhere and propagate to here. The outline and the arrow set them apart from tags of their own. */
+export function ReachMark({ tags }: { tags: readonly ReachingTag[] }) {
+  if (!tags.length) return null;
+  const text = tags.map(({ tag, origin }) => `${tag} from ${nameOf(origin)}`).join("\n");
+  const personal = tags.some(({ tag }) => tag === "pii");
+  return (
+    <span className={`${styles.mark} ${styles.reaching} ${personal ? styles.personal : ""}`} title={text} role="img" aria-label={text}>
+      <Icon name="arrow" size={8} />
+      <Icon name={personal ? "lock" : "tag"} size={10} />
+    </span>
+  );
+}
+
+/** The tags that reach columns of a node, each tag once. A mark of the node itself has precedence. */
+export function reachingNode({ reaching, marks }: GraphNode): ReachingTag[] {
+  const byTag = new Map<string, ReachingTag>();
+  for (const found of reaching?.values() ?? []) for (const one of found) if (!marks.includes(one.tag) && !byTag.has(one.tag)) byTag.set(one.tag, one);
+  return [...byTag.values()];
 }
 
 export function nodeIcon({ kind, type, members }: GraphNode): IconName {

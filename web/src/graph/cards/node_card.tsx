@@ -4,8 +4,9 @@ import { Icon } from "../../design/icons";
 import { useActions } from "./canvas_actions";
 import { FOOT_HEIGHT, ROW_HEIGHT, SEARCH_HEIGHT, type ColumnRows } from "./column_rows";
 import type { ColumnPlace, GraphColumn, GraphNode, Severity, Side } from "../graph_types";
-import { Mark, markText, nodeIcon, typeColour, typeText } from "./marks";
-import { shortened } from "./short_name";
+import { Mark, ReachMark, markText, nodeIcon, reachingNode, typeColour, typeText } from "./marks";
+import { fittedParts, shortened, systemOf } from "../../design/short_name";
+import { runStateText } from "../../design/run_states";
 import styles from "./node_card.module.css";
 
 export interface CardData extends Record<string, unknown> {
@@ -26,12 +27,20 @@ export interface CardData extends Record<string, unknown> {
 export type CardNode = Node<CardData, "card">;
 
 const DETAILS_FROM_ZOOM = 0.7;
+const SMALL_FROM_ZOOM = 0.62;
+const EXPAND_SIZE = 11; // pixels on the screen that the text of an expand button has at least
 
-/** A dataset or a job with its marks, its columns on demand, and buttons for what is not shown yet. */
+/** The size of the text of an expand button, which grows as the view is zoomed out. In steps, so that it seldom changes. */
+export function expandSize(zoom: number): number {
+  return Math.max(EXPAND_SIZE, Math.ceil((EXPAND_SIZE / Math.max(zoom, 0.1)) * 2) / 2);
+}
+
+/** A dataset or a job with its marks, its columns on demand, and buttons for hidden neighbours. */
 export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
   const { node, rows, severity } = data;
   const actions = useActions();
   const detailed = useStore((state) => state.transform[2] >= DETAILS_FROM_ZOOM);
+  const tiny = useStore((state) => state.transform[2] < SMALL_FROM_ZOOM);
   const hidden = { upstream: node.upstream_total - data.shownUpstream, downstream: node.downstream_total - data.shownDownstream };
   const classes = [styles.card, node.kind === "job" ? styles.job : styles.dataset];
   for (const name of ["active", "focus", "faded"] as const) if (data[name]) classes.push(styles[name]);
@@ -40,6 +49,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
   if (severity) classes.push(styles[severity]);
   if (node.change) classes.push(styles[`is_${node.change}`]);
   if (!detailed) classes.push(styles.small);
+  if (tiny) classes.push(styles.tiny);
   return (
     <div
       className={classes.join(" ")}
@@ -51,11 +61,12 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
       data-node={node.id}
     >
       <div className={styles.head}>
-        <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 19} /></span>
-        <span className={styles.label} title={`${node.namespace} ${node.name}`}><Label text={node.label} whole={!detailed} /></span>
+        {tiny ? null : <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 19} /></span>}
+        <span className={styles.label} title={`${node.namespace} ${node.name}`}><Label node={node} lines={detailed ? 1 : 2} /></span>
         <span className={styles.marks}>
           {node.change ? <ChangeMark change={node.change} /> : null}
           {node.marks.map((mark) => <Mark key={mark} mark={mark} />)}
+          <ReachMark tags={reachingNode(node)} />
           {node.blind_spot_count ? <BlindMark node={node} texts={data.blindSpots} /> : null}
         </span>
       </div>
@@ -67,21 +78,28 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
   );
 });
 
-const FITS = 22; // characters on the two lines of a small card, with some room
+const ONE_LINE = { dataset: 21, job: 18 }; // characters in a card without marks
+const TWO_LINES = 26;
+const OF_A_MARK = 3;
 
-/** A name that does not fit loses the middle: its last part is what people look for. */
-function Label({ text, whole }: { text: string; whole: boolean }) {
-  if (whole) return <span className={styles.whole}>{shortened(text, FITS).split(/(?<=[./_])|(?<=[a-z])(?=[A-Z])/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}</span>;
-  const at = Math.max(text.lastIndexOf("."), text.lastIndexOf("/")) + 1;
-  return <><span className={styles.front}>{text.slice(0, at)}</span><span className={styles.tail}>{text.slice(at)}</span></>;
+/** A name that is too long is cut at its front or middle, because users search for its last part. */
+function Label({ node, lines }: { node: GraphNode; lines: 1 | 2 }) {
+  const marks = node.marks.length + (node.change ? 1 : 0) + (node.blind_spot_count ? 1 : 0) + (reachingNode(node).length ? 2 : 0);
+  if (lines === 2) {
+    const text = shortened(node.label, TWO_LINES - OF_A_MARK * marks);
+    return <span className={styles.whole}>{text.split(/(?<=[./_])|(?<=[a-z])(?=[A-Z])/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}</span>;
+  }
+  const { front, tail } = fittedParts(node.label, ONE_LINE[node.kind === "job" ? "job" : "dataset"] - OF_A_MARK * marks);
+  return <><span className={styles.front}>{front}</span><span className={styles.tail}>{tail}</span></>;
 }
 
 function Details({ node, rows }: { node: GraphNode; rows: ColumnRows | null }) {
   const actions = useActions();
-  const place = node.members !== undefined ? `${node.members} nodes` : node.kind === "job" ? typeText(node) : `${typeText(node)} · ${node.namespace}`;
+  const place = node.members !== undefined ? `${node.members} nodes` : node.kind === "job" ? typeText(node) : [...new Set([typeText(node), systemOf(node.namespace)])].join(" · ");
+  const title = [typeText(node), node.namespace, node.owners.length ? `owned by ${node.owners.join(", ")}` : ""].filter(Boolean).join(" · ");
   return (
     <div className={styles.details}>
-      <span className={styles.place} title={node.owners.length ? `${place} · owned by ${node.owners.join(", ")}` : place}>{place}</span>
+      <span className={styles.place} title={title}>{place}</span>
       {node.kind === "job" && node.last_run ? <RunState state={node.last_run.state} /> : null}
       {node.kind === "dataset" && node.column_total ? (
         <button
@@ -104,9 +122,9 @@ function Details({ node, rows }: { node: GraphNode; rows: ColumnRows | null }) {
 function RunState({ state }: { state: string }) {
   const failed = state === "FAIL" || state === "ABORT";
   return (
-    <span className={failed ? styles.runFailed : styles.run} title={`Last run: ${state}`}>
+    <span className={failed ? styles.runFailed : styles.run} title="The last run">
       <Icon name={failed ? "breaking" : state === "COMPLETE" ? "check" : "clock"} size={11} />
-      {state.toLowerCase()}
+      {runStateText(state).toLowerCase()}
     </span>
   );
 }
@@ -159,6 +177,7 @@ function ColumnRow({ dataset, column, data }: { dataset: string; column: GraphCo
       <span className="visually-hidden">Column </span>
       <span className={styles.rowName}>{column.name}</span>
       {column.marks.map((mark) => <Mark key={mark} mark={mark} />)}
+      <ReachMark tags={data.node.reaching?.get(column.name) ?? []} />
       {isLocked ? <Icon name="lock" size={11} /> : null}
       <span className={styles.rowType}>{column.type?.toLowerCase()}</span>
     </button>
@@ -167,12 +186,15 @@ function ColumnRow({ dataset, column, data }: { dataset: string; column: GraphCo
 
 function ExpandButton({ id, side, hidden, total }: { id: string; side: Exclude<Side, "both">; hidden: number; total: number }) {
   const actions = useActions();
+  const size = useStore((state) => expandSize(state.transform[2]));
+  const tiny = useStore((state) => state.transform[2] < SMALL_FROM_ZOOM);
   if (hidden <= 0) return null;
   return (
     <button
       type="button"
       tabIndex={-1}
       className={`${styles.expand} ${styles[side]} nopan`}
+      style={{ fontSize: size, lineHeight: `${Math.round(size * 1.6)}px` }}
       title={`Show ${hidden} of ${total} direct ${side} neighbours that are not shown`}
       aria-label={`+${hidden} of ${total} ${side}: show`}
       onClick={(event) => {
@@ -180,7 +202,7 @@ function ExpandButton({ id, side, hidden, total }: { id: string; side: Exclude<S
         actions.expand?.(id, side);
       }}
     >
-      +{hidden} of {total}
+      {tiny ? `+${hidden}` : `+${hidden} of ${total}`}
     </button>
   );
 }
@@ -219,6 +241,7 @@ function describe(node: GraphNode, hidden: { upstream: number; downstream: numbe
   if (node.change) parts.push(node.change);
   if (severity) parts.push(severity);
   parts.push(...node.marks.map(markText));
+  parts.push(...reachingNode(node).map(({ tag }) => `${tag} propagates to it`));
   parts.push(`${node.upstream_total} upstream${hidden.upstream > 0 ? `, ${hidden.upstream} not shown` : ""}`);
   parts.push(`${node.downstream_total} downstream${hidden.downstream > 0 ? `, ${hidden.downstream} not shown` : ""}`);
   if (node.blind_spot_count) parts.push(`${node.blind_spot_count} blind spots`);

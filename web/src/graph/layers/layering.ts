@@ -1,4 +1,4 @@
-/** Which layer each vertex belongs to: every edge runs to a layer further right. */
+/** The layer of each vertex. Every edge leads to a layer further right. */
 
 /** A directed graph of the vertices 0 … count-1. Edge `i` runs from `from[i]` to `to[i]`. */
 export interface Digraph {

@@ -13,12 +13,29 @@ export interface ProperGraph extends Digraph {
   layerCount: number;
 }
 
-/** The vertices of each layer from top to bottom: barycenter sweeps, of which the best is kept. */
+const SEVERAL_STARTS_BELOW = 1_000; // vertices: below, several starts take little time
+
+/** The vertices of each layer from top to bottom. A small graph is ordered from several starts, and the best is kept. */
 export function orderLayers(graph: ProperGraph): Int32Array[] {
   const right = neighbours(graph.count, graph.from, graph.to);
   const left = neighbours(graph.count, graph.to, graph.from);
-  const rows = depthFirstRows(graph, right);
   const position = new Int32Array(graph.count);
+  const starts = graph.count < SEVERAL_STARTS_BELOW ? [right, left] : [right];
+  let best: Int32Array[] | undefined;
+  let fewest = Infinity;
+  for (const sides of starts) {
+    for (const backwards of starts.length > 1 ? [false, true] : [false]) {
+      const rows = orderFrom(depthFirstRows(graph, sides, backwards), left, right, position);
+      rows.forEach((row) => number(row, position));
+      const crossings = starts.length > 1 ? countCrossings(rows, right, position) : 0;
+      if (crossings < fewest) [best, fewest] = [rows, crossings];
+    }
+  }
+  return best!;
+}
+
+/** Barycenter sweeps, of which the best is kept; then moves of single vertices. */
+function orderFrom(rows: Int32Array[], left: Neighbours, right: Neighbours, position: Int32Array): Int32Array[] {
   rows.forEach((row) => number(row, position));
   let best = rows.map((row) => row.slice());
   let fewest = countCrossings(rows, right, position);
@@ -37,6 +54,7 @@ export function orderLayers(graph: ProperGraph): Int32Array[] {
     } else idle++;
   }
   exchangeNeighbours(best, left, right, position);
+  siftVertices(best, left, right, position);
   return best;
 }
 
@@ -44,20 +62,20 @@ function number(row: Int32Array, position: Int32Array): void {
   for (let i = 0; i < row.length; i++) position[row[i]!] = i;
 }
 
-/** Vertices in the order of a depth-first search, so that what belongs together starts together. */
-function depthFirstRows(graph: ProperGraph, right: Neighbours): Int32Array[] {
+/** Vertices in the order of a depth-first search, so that connected vertices start side by side. */
+function depthFirstRows(graph: ProperGraph, sides: Neighbours, backwards: boolean): Int32Array[] {
   const rows: number[][] = Array.from({ length: graph.layerCount }, () => []);
   const seen = new Uint8Array(graph.count);
   const stack: number[] = [];
-  for (let root = 0; root < graph.count; root++) {
-    stack.push(root);
+  for (let i = 0; i < graph.count; i++) {
+    stack.push(backwards ? graph.count - 1 - i : i);
     while (stack.length) {
       const vertex = stack.pop()!;
       if (seen[vertex]) continue;
       seen[vertex] = 1;
       rows[graph.layers[vertex]!]!.push(vertex);
-      for (let k = right.start[vertex + 1]! - 1; k >= right.start[vertex]!; k--) {
-        if (!seen[right.items[k]!]) stack.push(right.items[k]!);
+      for (let k = sides.start[vertex + 1]! - 1; k >= sides.start[vertex]!; k--) {
+        if (!seen[sides.items[k]!]) stack.push(sides.items[k]!);
       }
     }
   }
@@ -132,6 +150,53 @@ function exchangeNeighbours(rows: Int32Array[], left: Neighbours, right: Neighbo
       }
     }
   }
+}
+
+const SIFT_ROUNDS = 8;
+const MOST_SIFT_WORK = 20_000_000; // pairs of vertices and of their edges: a fraction of a second
+
+/** Moves each vertex to the place in its layer that saves the most crossings, until the work is spent. */
+function siftVertices(rows: Int32Array[], left: Neighbours, right: Neighbours, position: Int32Array): void {
+  const degree = (vertex: number) => left.start[vertex + 1]! - left.start[vertex]! + right.start[vertex + 1]! - right.start[vertex]!;
+  let work = 0;
+  for (let round = 0, moved = true; moved && round < SIFT_ROUNDS; round++) {
+    moved = false;
+    for (const row of rows) {
+      const edges = row.reduce((sum, vertex) => sum + degree(vertex), 0);
+      for (const vertex of row.slice()) {
+        work += row.length + degree(vertex) * edges;
+        if (work > MOST_SIFT_WORK) return;
+        const place = bestPlace(row, vertex, left, right, position);
+        if (place === position[vertex]) continue;
+        moveTo(row, position[vertex]!, place);
+        number(row, position);
+        moved = true;
+      }
+    }
+  }
+}
+
+/** Where in its row a vertex has the fewest crossings with the others, which keep their order. */
+function bestPlace(row: Int32Array, vertex: number, left: Neighbours, right: Neighbours, position: Int32Array): number {
+  const start = position[vertex]!;
+  let best = start;
+  let most = 0;
+  for (let place = start + 1, saved = 0; place < row.length; place++) {
+    saved += crossingsSaved(left, vertex, row[place]!, position) + crossingsSaved(right, vertex, row[place]!, position);
+    if (saved > most) [most, best] = [saved, place];
+  }
+  for (let place = start - 1, saved = 0; place >= 0; place--) {
+    saved += crossingsSaved(left, row[place]!, vertex, position) + crossingsSaved(right, row[place]!, vertex, position);
+    if (saved > most) [most, best] = [saved, place];
+  }
+  return best;
+}
+
+function moveTo(row: Int32Array, from: number, to: number): void {
+  const vertex = row[from]!;
+  if (to > from) row.copyWithin(from, from + 1, to + 1);
+  else row.copyWithin(to + 1, to, from);
+  row[to] = vertex;
 }
 
 function crossingsSaved(sides: Neighbours, upper: number, lower: number, position: Int32Array): number {

@@ -45,8 +45,7 @@ function stack(row: Int32Array, heights: Float64Array, y: Float64Array): void {
   }
 }
 
-/**
- * Moves the vertices of a row as near as possible to what they want (least squares), in order and
+/** Moves the vertices of a row as near as possible to their ideal places (least squares), in order and
  * without overlap. Isotonic regression on what is left of y when the space above is taken away.
  */
 export function poolAdjacentViolators(

@@ -1,20 +1,35 @@
 /** The line of an edge: one shape for SVG, for the canvas and for finding the edge under the pointer. */
 
-/** x and y of the points a line passes, in turn. */
+/** x and y of the points of a line, alternating. */
 export type Anchors = number[];
 
 type Curve = (x1: number, y1: number, cx1: number, cy1: number, cx2: number, cy2: number, x2: number, y2: number) => void;
 
-/** Calls `curve` for each cubic piece. Between two anchors the line leaves and arrives horizontally. */
+const TURN = 44; // how far a line that runs backwards leaves its box sideways
+
+/**
+ * Calls `curve` for each cubic piece. Between two anchors the line leaves and arrives horizontally. Two
+ * anchors above each other are a turn: to the right before a piece that runs backwards, else to the left.
+ */
 export function eachCurve(anchors: Anchors, curve: Curve): void {
   for (let i = 0; i + 3 < anchors.length; i += 2) {
     const x1 = anchors[i]!;
     const y1 = anchors[i + 1]!;
     const x2 = anchors[i + 2]!;
     const y2 = anchors[i + 3]!;
-    const reach = x2 >= x1 ? (x2 - x1) / 2 : Math.max(60, (x1 - x2) / 3);
+    if (x1 === x2) {
+      const side = x1 + ((anchors[i + 4] ?? x2) < x2 ? TURN : -TURN);
+      curve(x1, y1, side, y1, side, y2, x2, y2);
+      continue;
+    }
+    const reach = (x2 - x1) / 2;
     curve(x1, y1, x1 + reach, y1, x2 - reach, y2, x2, y2);
   }
+}
+
+/** From a right side to a left side. A line to a target that is not to the right passes below both boxes. */
+export function anchorsBetween(x1: number, y1: number, x2: number, y2: number, below: number): Anchors {
+  return x2 > x1 ? [x1, y1, x2, y2] : [x1, y1, x1, below, x2, below, x2, y2];
 }
 
 export function svgPath(anchors: Anchors): string {

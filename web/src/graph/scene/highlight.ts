@@ -1,4 +1,4 @@
-/** What stays in full colour when a column is locked or an element is pointed at; the rest fades. */
+/** The elements in full colour while a column is locked or the pointer is on an element. Others fade. */
 
 import type { ColumnEdge, ColumnPlace, GraphEdge } from "../graph_types";
 import { linkKey } from "../layout";
@@ -52,7 +52,7 @@ export function pathThrough(edges: readonly ColumnEdge[], start: ColumnPlace): C
   return edges.filter((edge) => kept.has(edge));
 }
 
-/** Datasets of the path, and the jobs between two of them. Edges stay between what stays. */
+/** Datasets of the path, the jobs between two of them, and the edges between these nodes. */
 export function highlightPath(path: readonly ColumnEdge[], start: ColumnPlace, edges: readonly GraphEdge[]): Highlight {
   const datasets = new Set(columnsOnPath(path, start).keys());
   const jobs = new Set(path.flatMap((edge) => (edge.job ? [edge.job] : [])));

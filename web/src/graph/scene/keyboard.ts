@@ -1,4 +1,4 @@
-/** Where the arrow keys lead: along edges to the left and right, inside a layer up and down. */
+/** Navigation by arrow keys: left and right along edges, up and down inside a layer. */
 
 import type { Scene, SceneNode } from "./scene";
 
@@ -8,7 +8,7 @@ export function isArrowKey(key: string): key is ArrowKey {
   return key === "ArrowLeft" || key === "ArrowRight" || key === "ArrowUp" || key === "ArrowDown";
 }
 
-/** The node that the key leads to; undefined when there is none on that side. */
+/** The next node in the direction of a key; undefined if there is none. */
 export function nodeInDirection(scene: Scene, from: string, key: ArrowKey): string | undefined {
   const start = scene.byId.get(from);
   if (start === undefined) return scene.nodes[0]?.node.id;

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { shortened } from "../cards/short_name";
+import { fittedParts, onTwoLines, shortened, systemOf } from "../../design/short_name";
 import { columnRows, MOST_ROWS } from "../cards/column_rows";
 import { layout } from "../layout";
 import { columnEdge, dataset, edge, job } from "../test_graph";
+import { labelled } from "../edge_overlay";
+import { anchorsBetween, eachCurve } from "./edge_paths";
 import { columnsOnPath, highlightPath, pathThrough } from "./highlight";
 import { nodeInDirection } from "./keyboard";
 import { boxesOf, buildScene, columnLines, edgeAt, linksOf, nodeAt } from "./scene";
@@ -88,8 +90,36 @@ describe("pointing and keys", () => {
   });
 });
 
+test("column edges between two datasets that say the same have one label", () => {
+  const line = (source: string, more: object) => ({ key: source, edge: columnEdge(source, "b.x", more), anchors: [0, 0, 1, 1] });
+  const inferred = { subtype: "TRANSFORMATION", confidence: "inferred" };
+  const lines = [line("a.p", inferred), line("a.q", inferred), line("a.r", inferred), line("a.p", { type: "INDIRECT", subtype: "JOIN" }), line("a.s", {})];
+  expect(labelled(lines).map(({ edge, count }) => [edge.subtype, count])).toEqual([["TRANSFORMATION", 3], ["JOIN", 1]]);
+});
+
+test("an edge that runs backwards goes below both boxes", () => {
+  const curves: number[][] = [];
+  eachCurve(anchorsBetween(100, 10, 0, 20, 90), (...curve) => curves.push(curve));
+  expect(curves.map((curve) => curve.slice(0, 2))).toEqual([[100, 10], [100, 90], [0, 90]]);
+  expect(curves[0]![2]).toBeGreaterThan(100); // it leaves to the right
+  expect(curves[2]![2]).toBeLessThan(0); // and arrives from the left
+  expect(anchorsBetween(0, 1, 50, 2, 90)).toEqual([0, 1, 50, 2]);
+});
+
 test("keeps the last parts of a long name", () => {
   expect(shortened("fct_orders", 22)).toBe("fct_orders");
   expect(shortened("warehouse.analytics.stg_orders", 22)).toBe("analytics.stg_orders");
-  expect(shortened("a_name_without_parts_that_is_long", 22)).toBe("a_name_without_parts_that_is_long");
+  expect(shortened("a_name_without_parts_that_is_long", 22)).toBe("a_name_wit…hat_is_long");
+  expect(shortened("postgres://warehouse:5432", 22)).toBe("warehouse:5432");
+  expect(fittedParts("marts.revenue", 22)).toEqual({ front: "marts.", tail: "revenue" });
+  expect(fittedParts("warehouse.analytics.stg_orders", 22)).toEqual({ front: "…analytics.", tail: "stg_orders" });
+  expect(fittedParts("analytics.revenue_dashboard_job", 22)).toEqual({ front: "", tail: "revenue_dashboard_job" });
+  expect(onTwoLines("daily_revenue", 10)).toEqual(["daily_", "revenue"]);
+  expect(onTwoLines("collectAsArrowToPython", 14)).toEqual(["collectAs", "ArrowToPython"]);
+  expect(onTwoLines("orders.stg_orders", 10)).toEqual(["orders.", "stg_orders"]);
+  expect(onTwoLines("analytics.orders.stg_orders", 9)).toEqual(["stg_", "orders"]);
+  expect(onTwoLines("averylongnamewithoutwords", 8)).toEqual(["averylo…", "outwords"]);
+  expect(onTwoLines("orders", 10)).toEqual(["orders"]);
+  expect(systemOf("postgres://warehouse:5432")).toBe("postgres");
+  expect([systemOf("s3://lake"), systemOf("spark")]).toEqual(["s3://lake", "spark"]);
 });

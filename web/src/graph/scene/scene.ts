@@ -1,13 +1,13 @@
-/** Where everything is: boxes of nodes with their column rows, and the lines of edges. */
+/** The positions of all elements: boxes of nodes with their column rows, and the lines of edges. */
 
 import { columnRows, rowMiddle, rowsHeight, type ColumnRows } from "../cards/column_rows";
-import { distanceTo, type Anchors } from "./edge_paths";
+import { anchorsBetween, distanceTo, type Anchors } from "./edge_paths";
 import type { ColumnEdge, GraphEdge, GraphNode } from "../graph_types";
 import { linkKey, ROW_GAP, type Box, type Layout, type Link } from "../layout";
 
 export const DATASET_WIDTH = 224;
 export const DATASET_HEIGHT = 60;
-export const JOB_WIDTH = 196;
+export const JOB_WIDTH = 212;
 export const JOB_HEIGHT = 46;
 
 export interface SceneNode {
@@ -50,7 +50,7 @@ export interface Scene {
   bounds: Bounds;
 }
 
-/** What of the rows depends on the person: opened datasets, searches, and the columns of a locked path. */
+/** User state that decides the rows: opened datasets, searches, and the columns of a locked path. */
 export interface RowChoice {
   open: ReadonlySet<string>;
   searches: ReadonlyMap<string, string>;
@@ -71,7 +71,7 @@ export function buildScene(nodes: readonly GraphNode[], edges: readonly GraphEdg
   const byId = new Map<string, SceneNode>();
   for (const node of nodes) {
     const spot = layout.spots.get(node.id);
-    if (spot === undefined) continue; // the layout of the newest nodes is on its way
+    if (spot === undefined) continue; // the layout of the newest nodes is not ready
     const rows = columnRows(node, choice.open.has(node.id), choice.searches.get(node.id) ?? "", choice.onPath.get(node.id));
     const [width, height] = node.kind === "job" ? [JOB_WIDTH, JOB_HEIGHT] : [DATASET_WIDTH, DATASET_HEIGHT + rowsHeight(rows)];
     byId.set(node.id, { node, ...spot, width, height, rows });
@@ -85,7 +85,7 @@ export function buildScene(nodes: readonly GraphNode[], edges: readonly GraphEdg
   return { nodes: placed, byId, edges: lines, bounds: boundsOf(placed) };
 }
 
-/** Moves down what grown nodes would cover, and returns the y of bends after that. */
+/** Moves elements below enlarged nodes down, and returns the new y of bends. */
 function makeRoom(byId: Map<string, SceneNode>, layout: Layout): Map<string, number[]> {
   const bends = new Map<string, number[]>();
   for (const [key, spots] of layout.bends) bends.set(key, spots.map((spot) => spot.y));
@@ -125,18 +125,22 @@ function edgeAnchors(link: Link, byId: Map<string, SceneNode>, layout: Layout, b
   const source = byId.get(link.source);
   const target = byId.get(link.target);
   if (source === undefined || target === undefined) return null;
-  const anchors: Anchors = [source.x + source.width, headMiddle(source)];
   const key = linkKey(link.source, link.target);
   const spots = layout.bends.get(key);
-  if (spots !== undefined && target.x > source.x) {
-    spots.forEach((spot, i) => {
-      const y = bends.get(key)![i]!;
-      const lane = layout.lanes.get(spot.layer)!;
-      anchors.push(lane.x, y, lane.x + lane.width, y);
-    });
-  }
+  const start = source.x + source.width;
+  if (spots === undefined || target.x <= start) return anchorsBetween(start, headMiddle(source), target.x, headMiddle(target), belowBoth(source, target));
+  const anchors: Anchors = [start, headMiddle(source)];
+  spots.forEach((spot, i) => {
+    const y = bends.get(key)![i]!;
+    const lane = layout.lanes.get(spot.layer)!;
+    anchors.push(lane.x, y, lane.x + lane.width, y);
+  });
   anchors.push(target.x, headMiddle(target));
   return anchors;
+}
+
+function belowBoth(one: SceneNode, other: SceneNode): number {
+  return Math.max(one.y + one.height, other.y + other.height) + ROW_GAP / 2;
 }
 
 function boxAround(anchors: Anchors): Box4 {
@@ -150,13 +154,13 @@ function boxAround(anchors: Anchors): Box4 {
   return [left, top, right, bottom];
 }
 
-/** The lines of column edges between shown rows; a dataset without that row is met at its head. */
+/** The lines of column edges between visible rows. Without a visible row, a line ends at the head of the dataset. */
 export function columnLines(edges: readonly ColumnEdge[], scene: Scene): SceneColumnEdge[] {
   return edges.flatMap((edge) => {
     const source = scene.byId.get(edge.source.dataset);
     const target = scene.byId.get(edge.target.dataset);
     if (source === undefined || target === undefined || source === target) return [];
-    const anchors = [source.x + source.width, columnY(source, edge.source.column), target.x, columnY(target, edge.target.column)];
+    const anchors = anchorsBetween(source.x + source.width, columnY(source, edge.source.column), target.x, columnY(target, edge.target.column), belowBoth(source, target));
     return [{ key: columnEdgeKey(edge), edge, anchors }];
   });
 }
@@ -181,7 +185,7 @@ function boundsOf(nodes: readonly SceneNode[]): Bounds {
   return nodes.length ? { x: left, y: top, width: right - left, height: bottom - top } : { x: 0, y: 0, width: 1, height: 1 };
 }
 
-/** How many nodes a part of the plane shows. */
+/** The number of nodes in a part of the plane. */
 export function countVisible(scene: Scene, view: Bounds, stopAfter: number): number {
   let count = 0;
   for (const { x, y, width, height } of scene.nodes) {

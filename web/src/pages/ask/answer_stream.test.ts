@@ -5,7 +5,7 @@ const STREAM =
   'event: tool\ndata: {"name": "trace", "arguments": {"entity": "orders"}}\n\n' +
   'event: tool_result\ndata: {"name": "trace", "summary": "3 consumers"}\n\n' +
   'event: text\ndata: {"text": "Three "}\n\nevent: text\ndata: {"text": "consumers."}\n\n' +
-  'event: done\ndata: {"graph": {"root": "dataset:a:orders"}}\n\n';
+  'event: done\ndata: {"graph": {"root": "dataset:a:orders"}, "candidates": ["dataset:a:orders", "dataset:b:orders"]}\n\n';
 
 describe("the stream of an answer", () => {
   it("is the same however it is cut", () => {
@@ -22,6 +22,7 @@ describe("the stream of an answer", () => {
         steps: [{ name: "trace", arguments: { entity: "orders" }, summary: "3 consumers", nodes: [] }],
         state: "done",
         root: "dataset:a:orders",
+        candidates: ["dataset:a:orders", "dataset:b:orders"],
       });
     }
   });

@@ -15,6 +15,7 @@ export interface Answer {
   state: "running" | "done" | "failed";
   error?: string;
   root?: string; // the entity that the answer is about
+  candidates?: string[]; // the ids that names of the question may mean
 }
 
 export const NO_ANSWER: Answer = { text: "", steps: [], state: "running" };
@@ -56,7 +57,8 @@ export function extendAnswer(answer: Answer, { event, data }: StreamEvent): Answ
       return { ...answer, text: answer.text + String(data.text ?? "") };
     case "done": {
       const root = (data.graph as { root?: string } | null | undefined)?.root;
-      return { ...answer, state: "done", ...(root ? { root } : {}) };
+      const candidates = Array.isArray(data.candidates) ? { candidates: data.candidates.map(String) } : {};
+      return { ...answer, state: "done", ...(root ? { root } : {}), ...candidates };
     }
     case "error":
       return { ...answer, state: "failed", error: String(data.detail ?? data.message ?? data.error ?? "The agent failed.") };

@@ -74,7 +74,7 @@ function AnswerView({ answer }: { answer: Answer }) {
   return (
     <div className={styles.answer} aria-live="polite" aria-busy={answer.state === "running"}>
       {answer.steps.map((step, at) => <Step key={at} step={step} />)}
-      {answer.text ? <div className={styles.text}><Prose text={answer.text.trimEnd()} /></div> : null}
+      {answer.text ? <div className={styles.text}><Prose text={answer.text.trimEnd()} ids={[...(answer.candidates ?? []), ...answer.steps.flatMap((step) => step.nodes ?? [])]} /></div> : null}
       {answer.state === "running" && !answer.text ? <p className={styles.thinking}>Looking it up …</p> : null}
       {answer.error ? <p className={styles.error} role="alert">{answer.error}</p> : null}
       {answer.root && answer.state === "done" ? <Neighbourhood label="Graph of the answer" root={answer.root} /> : null}
@@ -107,6 +107,7 @@ export function suggest(kpis: Kpis): string[] {
     failing ? `Why is ${nameOf(failing)} wrong?` : "",
     second ? `What depends on ${second}?` : "",
     certified ? `Draw a Mermaid diagram of ${nameOf(certified)}, upstream` : "",
+    second ? `Who owns ${second}?` : "",
   ].filter(Boolean);
 }
 

@@ -1,12 +1,13 @@
 import { useEffect, useState } from "react";
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import { useAnswer, useGet } from "../../api/queries";
-import type { EntityView, Preview } from "../../api/types";
-import { Page } from "../../design/page";
-import { formatTime } from "../../design/format";
-import { Icon } from "../../design/icons";
-import { Button, Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
+import type { EntityView, Popular, Preview } from "../../api/types";
+import { AsOf, Page } from "../../design/page";
+import { plural } from "../../design/format";
+import { Icon, iconOf } from "../../design/icons";
+import { Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
 import { rememberEntity } from "../../shell/recent";
+import { changePath } from "../../shell/routes";
 import { useSettled } from "../../search/use_search";
 import { bodyOf, parseProposal, renderProposal, type Proposal } from "./proposal";
 import { ProposalForm } from "./proposal_form";
@@ -39,7 +40,7 @@ export default function Change() {
       <div className={styles.layout}>
         <div className={styles.form}>
           {proposal.asOf && proposal.form === "changes" ? (
-            <p className={styles.moment}><Icon name="clock" />As of {formatTime(proposal.asOf)}<Button kind="plain" onClick={() => setProposal({ ...proposal, asOf: "" })}>Look from now</Button></p>
+            <AsOf at={proposal.asOf} leave={() => setProposal({ ...proposal, asOf: "" })} />
           ) : null}
           <ProposalForm proposal={proposal} change={setProposal} entity={known ?? entity.data} />
         </div>
@@ -51,7 +52,7 @@ export default function Change() {
           ) : body === null ? (
             <Nothing proposal={proposal} />
           ) : preview.data ? (
-            <VerdictReport preview={preview.data} stale={preview.isPlaceholderData} editable={proposal.form !== "diff"} />
+            <VerdictReport preview={preview.data} stale={preview.isPlaceholderData} editable={proposal.form !== "diff"} asOf={(proposal.form === "changes" && proposal.asOf) || undefined} />
           ) : (
             <div data-loading className={styles.waiting}>
               <Skeleton height={116} />
@@ -66,12 +67,24 @@ export default function Change() {
 }
 
 function Nothing({ proposal }: { proposal: Proposal }) {
+  const popular = useGet<Popular>("/v1/popular", { limit: 8 });
+  const offered = proposal.form === "changes" && !proposal.entity ? (popular.data?.datasets ?? []) : [];
   const title = proposal.form === "changes" ? (proposal.entity ? "Complete a change to see its effects" : "Choose a dataset") : "Paste your change on the left";
   return (
     <Panel>
       <Empty title={title}>
         The verdict of the policy, every affected consumer with its reason and place in the code, and a patch appear here as you type.
       </Empty>
+      {offered.length ? (
+        <div className={styles.offered}>
+          <h3>Most read</h3>
+          <ul>
+            {offered.map((dataset) => (
+              <li key={dataset.id}><Link href={changePath(dataset.id)} title={dataset.id}><Icon name={iconOf(dataset.type)} size={14} />{dataset.label}<small>{plural(dataset.readers, "reader")}</small></Link></li>
+            ))}
+          </ul>
+        </div>
+      ) : null}
     </Panel>
   );
 }

@@ -12,7 +12,7 @@ import styles from "./change.module.css";
 
 type TabId = "patch" | "manual" | "plan";
 
-/** The patch for consumers, what people must decide, and the steps of a change without downtime. */
+/** The patch for consumers, the manual steps, and the steps of a change without downtime. */
 export function PatchPanel({ changes }: { changes: readonly Record<string, unknown>[] }) {
   const dataset = (changes as readonly ChangeBody[]).find((change) => change.dataset)?.dataset;
   const [tab, setTab] = useState<TabId>("patch");

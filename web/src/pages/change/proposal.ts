@@ -1,4 +1,4 @@
-/** A proposal as the form holds it, as the address holds it, and as the server takes it. */
+/** A proposal in the form, in the address, and in requests to the server. */
 
 export const CHANGES = {
   column_rename: "Rename column",
@@ -29,7 +29,7 @@ export interface Proposal {
   ddl: string;
   dialect: string;
   diff: string;
-  asOf: string; // the moment to look from; "" is now
+  asOf: string; // the moment of the lineage; "" is now
 }
 
 export type ChangeBody = Record<string, string | boolean | string[]>;
@@ -82,7 +82,7 @@ export function missingOf(draft: Draft): string {
   return draft.to.trim() ? "The new name is the old one." : "Give the new name.";
 }
 
-/** The body of a request for a preview; null while there is nothing to ask. */
+/** The body of a request for a preview; null while the proposal is empty. */
 export function bodyOf(proposal: Proposal): PreviewBody | null {
   if (proposal.form === "ddl") {
     if (!proposal.ddl.trim()) return null;

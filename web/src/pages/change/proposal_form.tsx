@@ -99,6 +99,7 @@ const COLUMN_OPTIONAL: readonly ChangeType[] = ["deprecation", "logic_change"];
 function DraftFields({ draft, change, columns, types, number }: { draft: Draft; change: (draft: Draft) => void; columns: readonly string[]; types: readonly string[]; number: number }) {
   const set = (part: Partial<Draft>) => change({ ...draft, ...part });
   const missing = missingOf(draft);
+  const isUnknown = draft.column !== "" && draft.type !== "column_add" && columns.length > 0 && !columns.some((name) => name.toLowerCase() === draft.column.trim().toLowerCase());
   return (
     <fieldset className={styles.draftFields}>
       <legend className="visually-hidden">Change {number}</legend>
@@ -121,6 +122,7 @@ function DraftFields({ draft, change, columns, types, number }: { draft: Draft; 
         </label>
       ) : null}
       {missing ? <p className={styles.note}>{missing}</p> : null}
+      {isUnknown ? <p className={styles.note}>The schema has no column with this name.</p> : null}
     </fieldset>
   );
 }

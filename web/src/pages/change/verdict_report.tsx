@@ -16,8 +16,8 @@ const DECISIONS: Record<Verdict["decision"], { tone: Tone; icon: IconName; words
   BLOCKED: { tone: "breaking", icon: "breaking", words: "Blocked" },
 };
 
-/** Everything about a proposal: the verdict, why, who is affected, and how to make the change. */
-export function VerdictReport({ preview, stale, editable }: { preview: Preview; stale: boolean; editable: boolean }) {
+/** The report on a proposal: the verdict, its reasons, the affected consumers, and the steps of the change. */
+export function VerdictReport({ preview, stale, editable, asOf }: { preview: Preview; stale: boolean; editable: boolean; asOf?: string | undefined }) {
   const { verdict } = preview;
   const { impact } = verdict;
   const severity = useMemo(() => severityById(impact), [impact]);
@@ -26,7 +26,7 @@ export function VerdictReport({ preview, stale, editable }: { preview: Preview; 
   return (
     <div className={styles.report} data-stale={stale || undefined}>
       <Banner preview={preview} />
-      {impact.targets[0] !== undefined && impact.effects.length > 0 ? <ImpactGraph target={impact.targets[0]} severity={severity} depth={hops} /> : null}
+      {impact.targets[0] !== undefined && impact.effects.length > 0 ? <ImpactGraph target={impact.targets[0]} severity={severity} depth={hops} asOf={asOf} /> : null}
       <ConsumerList groups={groups} untouched={impact.untouched} />
       {editable && preview.changes.length > 0 ? <PatchPanel changes={preview.changes} /> : null}
       <Rules verdict={verdict} />
@@ -57,7 +57,7 @@ function Banner({ preview }: { preview: Preview }) {
           {impact.complete ? "Complete: everything downstream is known" : `Not complete: ${missing(impact.blind_spots.length, unread.length)}`}
         </Badge>
         <span>Decided by <code>{verdict.decided_by}</code></span>
-        {verdict.ask.length ? <span>Ask {verdict.ask.join(", ")}</span> : null}
+        {verdict.ask.length ? <span>Owners to ask: {verdict.ask.join(", ")}</span> : null}
       </div>
       <BlindSpots spots={impact.blind_spots} />
       {unread.length ? <UnreadList unread={unread} /> : null}
@@ -102,7 +102,7 @@ function Rule({ finding, decided }: { finding: RuleFinding; decided: boolean }) 
     <li>
       <Badge tone={tone} icon={icon}>{words}</Badge>
       <div>
-        <p><code>{finding.rule}</code>{decided ? <strong> decided</strong> : null}{finding.waived ? <Badge>waived: {finding.waived}</Badge> : null}</p>
+        <p><code>{finding.rule}</code>{decided ? <strong> decided the verdict</strong> : null}{finding.waived ? <Badge>waived: {finding.waived}</Badge> : null}</p>
         <p><Prose text={finding.message} /></p>
         {finding.entities?.length ? (
           <div className={styles.entities}>{finding.entities.map((id) => <EntityLink key={id} id={id} />)}</div>

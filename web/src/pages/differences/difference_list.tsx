@@ -20,7 +20,7 @@ type Period = keyof typeof PERIODS;
 const DAY = 86_400_000;
 const FEW = 20;
 
-/** What differs between a moment and now, in sentences; of one entity, only what concerns it. */
+/** The differences between a moment and now, as sentences; for an entity, only its own. */
 export function Differences({ entity }: { entity?: string }) {
   const [period, setPeriod] = useState<Period>("30d");
   const [all, setAll] = useState(false);
@@ -50,7 +50,7 @@ export function Differences({ entity }: { entity?: string }) {
   );
 }
 
-/** The first second of a period, so that the question is the same when it is asked again soon. */
+/** The first second of a period, so that a repeated request is the same request. */
 function startOf(period: Period, now: number): string {
   const days = Number.parseInt(period, 10);
   return `${new Date(now - days * DAY).toISOString().slice(0, 16)}:00Z`;

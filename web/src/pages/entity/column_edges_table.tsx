@@ -6,10 +6,11 @@ import { Badge } from "../../design/parts";
 import { columnPath } from "../../shell/routes";
 import styles from "./entity.module.css";
 
-/** Column edges with what they mean and what they rest on. */
+/** Column edges with their meaning and evidence. */
 export function ColumnEdgesTable({ edges, label }: { edges: readonly GraphColumnEdge[]; label: string }) {
+  const described = edges.some((edge) => edge.description);
   return (
-    <Table label={label} head={["From", "To", "How", "Expression", "Job", "Confidence"]}>
+    <Table label={label} head={["From", "To", "How", ...(described ? ["Expression"] : []), "Job", "Confidence"]}>
       {edges.map((edge, at) => (
         <tr key={at}>
           <td><ColumnName {...edge.source} /></td>
@@ -18,7 +19,7 @@ export function ColumnEdgesTable({ edges, label }: { edges: readonly GraphColumn
             <Badge tone={edge.type === "DIRECT" ? "info" : "neutral"}>{edge.subtype.replaceAll("_", " ").toLowerCase()}</Badge>
             {edge.masking ? <Badge tone="pii" icon="lock">masked</Badge> : null}
           </td>
-          <td className={styles.text}>{edge.description ? <code>{edge.description}</code> : null}</td>
+          {described ? <td className={styles.text}>{edge.description ? <code>{edge.description}</code> : null}</td> : null}
           <td>{edge.job ? <EntityLink id={edge.job} /> : null}{edge.location ? <div><code className={styles.place}>{edge.location}</code></div> : null}</td>
           <td>{edge.confidence}{edge.status === "stale" ? <Badge tone="warning">stale</Badge> : null}</td>
         </tr>

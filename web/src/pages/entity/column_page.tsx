@@ -1,40 +1,44 @@
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
 import type { ColumnEdges, Diagnosis, EntityView } from "../../api/types";
 import { columnId, formatAge } from "../../design/format";
 import { Icon } from "../../design/icons";
-import { BlindSpots, EntityLink, Loaded, Page, Table } from "../../design/page";
+import { BlindSpots, EntityLink, Loaded, Page, ReachingTag, Table } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 import { changePath, lineagePath } from "../../shell/routes";
 import buttons from "../../design/parts.module.css";
 import { TagEditor } from "./edit/tag_editor";
 import { ColumnEdgesTable } from "./column_edges_table";
+import { useReaching } from "./reaching";
 import styles from "./entity.module.css";
 
-/** One column: where its values come from, and what they feed. */
-export function ColumnPage({ entity, column }: { entity: EntityView; column: string }) {
+/** One column: its upstream and its downstream. */
+export function ColumnPage({ entity, column, asOf, past }: { entity: EntityView; column: string; asOf: string | undefined; past: ReactNode }) {
   const info = entity.columns.find((known) => known.name === column);
-  const path = useGet<ColumnEdges>("/v1/column-path", { dataset: entity.id, column });
+  const reaching = useReaching(entity.id);
+  const path = useGet<ColumnEdges>("/v1/column-path", { dataset: entity.id, column, as_of: asOf });
   const diagnosis = useGet<Diagnosis>("/v1/diagnosis", { dataset: entity.id, column });
   return (
     <Page
       title={<span className={styles.title}><Icon name="column" size={22} />{column}</span>}
       lead={<>{info?.description ? <span>{info.description} · </span> : null}Column of <EntityLink id={entity.id} label={entity.name} type={entity.type} /></>}
-      badges={<><Badge>{info?.type || "type unknown"}</Badge><TagEditor entity={columnId(entity.id, column)} name={column} tags={info?.tags ?? []} /></>}
+      badges={<><Badge>{info?.type || "type unknown"}</Badge><TagEditor entity={columnId(entity.id, column)} name={column} tags={info?.tags ?? []} />{reaching(column).map((found) => <ReachingTag key={found.tag} tag={found.tag} origin={found.origin} />)}</>}
       actions={
         <>
-          <Link href={lineagePath(entity.id, column)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>
-          <Link href={changePath(entity.id, column)} className={`${buttons.button} ${buttons.primary}`}><Icon name="change" />What if</Link>
+          <Link href={lineagePath(entity.id, column, asOf)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>
+          <Link href={changePath(entity.id, column, asOf)} className={`${buttons.button} ${buttons.primary}`}><Icon name="change" />What if</Link>
         </>
       }
     >
+      {past}
       <Loaded query={path} height={220}>
         {(data) => <PathPanels edges={data} dataset={entity.id} column={column} />}
       </Loaded>
-      <Panel title="Sources" flush label="Sources">
+      <Panel title="Source datasets and their freshness" flush label="Source datasets">
         <Loaded query={diagnosis}>
           {(data) => data.freshness.length === 0 ? <Empty title="No source dataset is known" /> : (
-            <Table label="Sources" head={["Dataset", "Last updated", "Written by"]}>
+            <Table label="Source datasets" head={["Dataset", "Last updated", "Written by"]}>
               {data.freshness.map((source) => (
                 <tr key={source.source}>
                   <td><EntityLink id={source.dataset} /></td>
@@ -50,7 +54,7 @@ export function ColumnPage({ entity, column }: { entity: EntityView; column: str
   );
 }
 
-/** Divide the edges of a path into what leads to the column and what leads away from it. */
+/** Divide the edges of a path into those upstream and those downstream of the column. */
 export function splitPath(edges: ColumnEdges["edges"], dataset: string, column: string): { upstream: ColumnEdges["edges"]; downstream: ColumnEdges["edges"] } {
   const key = (place: { dataset: string; column: string }) => `${place.dataset}\n${place.column}`;
   const reached = new Set([`${dataset}\n${column}`]);

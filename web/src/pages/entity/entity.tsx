@@ -1,10 +1,10 @@
-import { useEffect } from "react";
+import { useEffect, type ReactNode } from "react";
 import { Link, useSearchParams } from "wouter";
 import { useGet } from "../../api/queries";
 import type { EntityView } from "../../api/types";
 import { formatAge, formatTime, nameOf, plural } from "../../design/format";
 import { Icon, iconOf } from "../../design/icons";
-import { BlindSpots, Page, Tabs, useTab, type Tab } from "../../design/page";
+import { AsOf, BlindSpots, Page, PresentOnly, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Empty, ErrorState, Skeleton } from "../../design/parts";
 import { RunState } from "../../design/runs";
 import { rememberEntity } from "../../shell/recent";
@@ -30,9 +30,10 @@ type TabId = "schema" | "columns" | "neighbours" | "runs" | "code" | "quality" |
 
 /** Everything about one dataset, job or column. */
 export default function Entity() {
-  const [address] = useSearchParams();
+  const [address, setAddress] = useSearchParams();
   const id = address.get("id") ?? "";
-  const entity = useGet<EntityView>("/v1/entity", { entity: id }, id !== "");
+  const asOf = address.get("as_of") ?? undefined;
+  const entity = useGet<EntityView>("/v1/entity", { entity: id, as_of: asOf }, id !== "");
   const column = address.get("column");
   if (id === "") return <Page title="Entity"><Empty title="Choose a dataset, job or column">Press / to search.</Empty></Page>;
   if (entity.data === undefined || entity.isPlaceholderData || entity.error) {
@@ -42,11 +43,21 @@ export default function Entity() {
       </Page>
     );
   }
-  if (column) return <ColumnPage entity={entity.data} column={column} />;
-  return <Details key={entity.data.id} entity={entity.data} />;
+  const leave = () => setAddress((old) => {
+    const next = new URLSearchParams(old);
+    next.delete("as_of");
+    return next;
+  });
+  const past = asOf ? <AsOf at={asOf} leave={leave} /> : null;
+  if (column) return <ColumnPage entity={entity.data} column={column} asOf={asOf} past={past} />;
+  return <Details key={entity.data.id} entity={entity.data} asOf={asOf} past={past} />;
 }
 
-function Details({ entity }: { entity: EntityView }) {
+/** Tabs whose answers are those of the present, also when the page shows a moment in the past. */
+const PRESENT_TABS: ReadonlySet<string> = new Set<TabId>(["columns", "runs", "code", "quality", "incident", "history", "evidence", "raw"]);
+
+/** With `past`, the page shows a moment in the past. */
+function Details({ entity, asOf, past }: { entity: EntityView; asOf: string | undefined; past: ReactNode }) {
   const isJob = entity.kind === "job";
   const tabs: Tab<TabId>[] = [
     ...(isJob ? [] : [{ id: "schema" as const, label: "Schema", count: entity.columns.length }, { id: "columns" as const, label: "Column lineage" }]),
@@ -72,23 +83,25 @@ function Details({ entity }: { entity: EntityView }) {
       badges={
         <>
           <Badge>{entity.type.replaceAll("_", " ")}</Badge>
-          <Badge>{entity.namespace}</Badge>
+          <span className={styles.namespace} title="Namespace">in <code>{entity.namespace}</code></span>
           <TagEditor entity={entity.id} name={entity.name} tags={entity.tags} />
         </>
       }
       actions={
         <>
-          <Link href={lineagePath(entity.id)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>
-          {isJob ? null : <Link href={changePath(entity.id)} className={`${buttons.button} ${buttons.primary}`}><Icon name="change" />What if</Link>}
+          <Link href={lineagePath(entity.id, undefined, asOf)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>
+          {isJob ? null : <Link href={changePath(entity.id, undefined, asOf)} className={`${buttons.button} ${buttons.primary}`}><Icon name="change" />What if</Link>}
         </>
       }
     >
+      {past}
       <Facts entity={entity} />
       <BlindSpots spots={entity.blind_spots} />
       <Tabs tabs={tabs} active={active} choose={choose} label={`About ${entity.name}`}>
-        {active === "schema" ? <><SchemaPanel entity={entity} /><Neighbourhood root={entity.id} /></> : null}
+        {asOf && PRESENT_TABS.has(active) ? <PresentOnly at={asOf} /> : null}
+        {active === "schema" ? <><SchemaPanel entity={entity} /><Neighbourhood root={entity.id} asOf={asOf} /></> : null}
         {active === "columns" ? <ColumnLineagePanel entity={entity} /> : null}
-        {active === "neighbours" ? <><NeighboursPanel entity={entity} />{isJob ? <Neighbourhood root={entity.id} /> : null}</> : null}
+        {active === "neighbours" ? <><NeighboursPanel entity={entity} />{isJob ? <Neighbourhood root={entity.id} asOf={asOf} /> : null}</> : null}
         {active === "runs" ? <RunsPanel entity={entity} /> : null}
         {active === "code" ? <CodePanel entity={entity} /> : null}
         {active === "quality" ? <QualityPanel entity={entity} /> : null}

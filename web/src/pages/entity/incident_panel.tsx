@@ -1,7 +1,7 @@
 import { useGet } from "../../api/queries";
 import type { EntityView, Incident } from "../../api/types";
 import { FindingList } from "../../design/findings";
-import { formatAge, plural } from "../../design/format";
+import { formatAge, plural, withTimes } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Table } from "../../design/page";
 import { Badge, CopyButton, Empty, Panel, type Tone } from "../../design/parts";
 import styles from "./entity.module.css";
@@ -16,9 +16,9 @@ export function IncidentPanel({ entity }: { entity: EntityView }) {
       {(incident) => (
         <>
           <Panel title={<Badge tone={TONES[incident.status]}>{incident.status}</Badge>} actions={<CopyButton text={textOf(incident)} label="Copy report" />} label="Incident report">
-            <p>{incident.summary}</p>
+            <p>{withTimes(incident.summary)}</p>
             <p className={styles.muted}>
-              {incident.since ? `Since ${formatAge(incident.since)}. ` : ""}Last success {formatAge(incident.last_success)}. {plural(incident.looked_at, "entity", "entities")} upstream examined.
+              Last success: {incident.last_success ? formatAge(incident.last_success) : "none is known"}. {plural(incident.looked_at, "entity", "entities")} upstream examined.
               {incident.owners_to_tell.length ? ` Notify ${incident.owners_to_tell.join(", ")}.` : ""}
             </p>
             <BlindSpots spots={incident.blind_spots} />

@@ -4,16 +4,18 @@ import { useGet } from "../../api/queries";
 import type { EntityView, SchemaVersions } from "../../api/types";
 import { TextField } from "../../design/fields";
 import { formatAge, formatTime } from "../../design/format";
-import { Table, Tags } from "../../design/page";
+import { ReachingTag, Table, Tags } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 import { changePath, columnPath } from "../../shell/routes";
+import { useReaching } from "./reaching";
 import styles from "./entity.module.css";
 
 const SEARCH_ABOVE = 12;
 
-/** The columns now, and how they came to be. */
+/** The current columns, and the history of the schema. */
 export function SchemaPanel({ entity }: { entity: EntityView }) {
   const [text, setText] = useState("");
+  const reaching = useReaching(entity.id);
   const history = useGet<SchemaVersions>("/v1/schema-versions", { entity: entity.id });
   const shown = entity.columns.filter((column) => column.name.toLowerCase().includes(text.toLowerCase()));
   if (entity.columns.length === 0) {
@@ -28,7 +30,7 @@ export function SchemaPanel({ entity }: { entity: EntityView }) {
             <tr key={column.name}>
               <td><Link href={columnPath(entity.id, column.name)} className={styles.columnName ?? ""}>{column.name}</Link></td>
               <td><code>{column.type || "unknown"}</code></td>
-              <td><Tags tags={column.tags ?? []} /></td>
+              <td className={styles.tagCell}><Tags tags={column.tags ?? []} />{reaching(column.name).map((found) => <ReachingTag key={found.tag} tag={found.tag} origin={found.origin} />)}</td>
               <td className={styles.text}>{column.description}</td>
               <td><Link href={changePath(entity.id, column.name)}>What if</Link></td>
             </tr>

@@ -17,6 +17,7 @@ import styles from "./home.module.css";
 /** The search, and what needs attention today. */
 export default function Home() {
   const status = useGet<Status>("/v1/status");
+  const kpis = useGet<Kpis>("/v1/kpis");
   const search = useOpenSearch();
   const empty = status.data?.counts.events === 0;
   return (
@@ -28,16 +29,17 @@ export default function Home() {
           <span>Search datasets, columns, jobs, tags, owners</span>
           <kbd>/</kbd>
         </button>
-        <p className={styles.counts}>{status.data ? countsOf(status.data) : " "}</p>
+        <p className={styles.counts}>{status.data && (empty || kpis.data) ? countsOf(status.data, kpis.data) : "\u00a0"}</p>
       </header>
       {empty ? <FirstEvent /> : <Attention />}
     </div>
   );
 }
 
-function countsOf({ counts }: Status): string {
-  if (counts.events === 0) return "The store is empty.";
-  return [plural(counts.datasets, "dataset"), plural(counts.columns, "column"), plural(counts.jobs, "job"), plural(counts.runs, "run"), plural(counts.events, "event")].join(" · ");
+/** Datasets as the KPIs count them: one with several names is one. */
+function countsOf({ counts }: Status, kpis: Kpis | undefined): string {
+  if (counts.events === 0 || kpis === undefined) return "The store is empty.";
+  return [plural(kpis.datasets, "dataset"), plural(kpis.columns, "column"), plural(kpis.jobs, "job"), plural(counts.runs, "run"), plural(counts.events, "event")].join(" · ");
 }
 
 function Attention() {
@@ -66,7 +68,7 @@ function OpenFindings() {
     <Panel title="Open findings" actions={total ? <Badge tone="warning">{formatCount(total)}</Badge> : undefined} flush label="Open findings">
       <Loaded query={findings} height={140}>
         {(data) => data.findings.length ? <FindingList findings={data.findings} /> : (
-          <Empty title="No open finding">Drift, late runs and failed checks appear here. <code>downriver watch</code> looks for them.</Empty>
+          <p className={styles.quiet}><Icon name="check" size={14} /> No open finding. <code>downriver watch</code> looks for drift, late runs and failed checks.</p>
         )}
       </Loaded>
     </Panel>
@@ -94,7 +96,7 @@ function RunProblems() {
               </li>
             ))}
           </ul>
-        ) : <Empty title="No failed or late run is known" />}
+        ) : <p className={styles.quiet}><Icon name="check" size={14} /> No failed or late run is known.</p>}
       </Loaded>
     </Panel>
   );

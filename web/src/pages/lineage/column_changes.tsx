@@ -15,7 +15,7 @@ export function ColumnChanges({ state, merged }: { state: LineageState; merged: 
   const answer = useAnswer<ColumnEdges>("/v1/column-edges", { datasets, as_of: state.asOf ?? null, diff: state.diff }, state.diff !== undefined);
   if (state.diff === undefined || answer.data === undefined) return null;
   const changed = changedEdges(answer.data.edges);
-  if (changed.length === 0) return <span className={styles.sameColumns}>columns as before</span>;
+  if (changed.length === 0) return <span className={styles.sameColumns}>no column edge changed</span>;
   return (
     <details className={styles.columnChanges}>
       <summary>{plural(changed.length, "column edge")} changed</summary>
@@ -32,7 +32,7 @@ export function ColumnChanges({ state, merged }: { state: LineageState; merged: 
   );
 }
 
-/** Those that were added or removed. A column that belongs to its dataset is no news. */
+/** The edges that were added or removed, without edges between a column and its own dataset. */
 export function changedEdges(edges: readonly GraphColumnEdge[]): GraphColumnEdge[] {
   return edges.filter((edge) => edge.change && edge.subtype !== "CONTAINS");
 }

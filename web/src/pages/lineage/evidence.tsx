@@ -1,10 +1,10 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
 import type { StoredEvent } from "../../api/types";
+import { formatTime } from "../../design/format";
 import { Badge, Button, CopyBlock, ErrorState, Skeleton, type Tone } from "../../design/parts";
 import { clause, type PickedEdge } from "../../graph/edge_overlay";
 import type { ColumnEdge, GraphEdge } from "../../graph/graph_types";
-import { momentText } from "./times";
 import styles from "./side_panel.module.css";
 
 const CONFIDENCE_TONES: Record<string, Tone> = { exact: "safe", declared: "info", inferred: "warning", ambiguous: "breaking" };
@@ -21,7 +21,7 @@ export function Confidence({ level }: { level: string }) {
 
 type Named = (id: string) => string;
 
-/** Why an edge is there: the events, the place in the code, when it was seen, and how sure it is. */
+/** The evidence of an edge: its events, code, times and confidence. */
 export function Evidence({ picked, label }: { picked: PickedEdge; label: Named }) {
   return picked.kind === "edge" ? <EdgeEvidence edge={picked.edge} label={label} /> : <ColumnEvidence edge={picked.edge} label={label} />;
 }
@@ -39,8 +39,8 @@ function EdgeEvidence({ edge, label }: { edge: GraphEdge; label: Named }) {
       {edge.members !== undefined ? <p className={styles.muted}>Stands for {edge.members} edges between collapsed groups. The evidence is that of one of them.</p> : null}
       <dl className={styles.facts}>
         {edge.job ? <Fact name="Job">{label(edge.job)}</Fact> : null}
-        <Fact name="First seen">{momentText(edge.first_seen)}</Fact>
-        <Fact name="Last seen">{momentText(edge.last_seen)}</Fact>
+        <Fact name="First seen">{formatTime(edge.first_seen)}</Fact>
+        <Fact name="Last seen">{formatTime(edge.last_seen)}</Fact>
       </dl>
       <Events first={edge.first_event} last={edge.last_event} />
     </section>
@@ -62,8 +62,8 @@ function ColumnEvidence({ edge, label }: { edge: ColumnEdge; label: Named }) {
       <dl className={styles.facts}>
         {edge.job ? <Fact name="Job">{label(edge.job)}</Fact> : null}
         {edge.location ? <Fact name="Source"><code>{edge.location}</code></Fact> : null}
-        {edge.first_seen ? <Fact name="First seen">{momentText(edge.first_seen)}</Fact> : null}
-        {edge.last_seen ? <Fact name="Last seen">{momentText(edge.last_seen)}</Fact> : null}
+        {edge.first_seen ? <Fact name="First seen">{formatTime(edge.first_seen)}</Fact> : null}
+        {edge.last_seen ? <Fact name="Last seen">{formatTime(edge.last_seen)}</Fact> : null}
       </dl>
       <Events first={edge.first_event} last={edge.last_event} />
     </section>
@@ -100,7 +100,7 @@ function EventView({ digest }: { digest: string }) {
   if (answer.data?.digest !== digest) return <Skeleton height={160} />;
   return (
     <div className={styles.event}>
-      <p className={styles.muted}>Received {momentText(answer.data.received_at)} from {answer.data.producer}</p>
+      <p className={styles.muted}>Received {formatTime(answer.data.received_at)} from {answer.data.producer}</p>
       <CopyBlock text={JSON.stringify(answer.data.event, null, 2)} />
     </div>
   );

@@ -1,4 +1,4 @@
-/** Asks for the graph: one request for the root or the selector, and one for each expansion. */
+/** Requests the graph: one request for the root or the selector, and one for each expansion. */
 
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useMemo, useRef } from "react";
@@ -12,8 +12,8 @@ export const SELECTION_LIMIT = 5000;
 
 export interface GraphAnswer {
   merged: Merged | null;
-  loading: boolean; // the first answer is on its way
-  updating: boolean; // another moment or an expansion is on its way
+  loading: boolean; // waiting for the first answer
+  updating: boolean; // waiting for another moment or an expansion
   error: unknown;
   retry: () => void;
 }
@@ -54,7 +54,7 @@ function useSteadyList<T>(items: readonly T[]): readonly T[] {
   return last.current;
 }
 
-/** The last graph of this root stays while that of another moment is on its way. */
+/** The last graph of this root stays visible while that of another moment loads. */
 function useLastOf(merged: Merged | null, root: string | undefined): Merged | null {
   const last = useRef<{ root: string | undefined; merged: Merged } | null>(null);
   if (merged !== null) last.current = { root, merged };

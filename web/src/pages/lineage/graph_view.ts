@@ -1,6 +1,7 @@
-/** From answers of the server to what is drawn: merged, filtered, collapsed. Pure functions. */
+/** Turns answers of the server into the drawn graph: merged, filtered, collapsed. Pure functions. */
 
 import type { BlindSpot, Graph, GraphEdge, GraphNode } from "../../graph/graph_types";
+import { splitName } from "../../design/short_name";
 import { linkKey } from "../../graph/layout";
 import type { Grouping, Hideable } from "./url_state";
 
@@ -34,6 +35,14 @@ export function merge(answers: readonly Graph[]): Merged {
   };
 }
 
+/** The numbers of the summary: groups, the nodes in them, the others, and those that a filter hides. */
+export function countShown(nodes: readonly GraphNode[], merged: Merged): { groups: number; grouped: number; single: number; hidden: number } {
+  const groups = nodes.filter((node) => node.members !== undefined);
+  const grouped = groups.reduce((sum, group) => sum + group.members!, 0);
+  const single = nodes.length - groups.length;
+  return { groups: groups.length, grouped, single, hidden: merged.nodes.length - single - grouped };
+}
+
 const TEMPORARY = /(^|[._\-/\s])(tmp|temp|temporary|scratch)([._\-/\s\d]|$)/i;
 const MOST_BRIDGES = 400; // a job that joins more pairs than this stays
 
@@ -41,14 +50,21 @@ export function isTemporary(node: GraphNode): boolean {
   return node.kind === "dataset" && TEMPORARY.test(node.name);
 }
 
-/** Takes nodes out, and joins what they connected. The root stays. */
+/** Removes nodes, and joins the nodes that they connected. The root stays. */
 export function hide(graph: Shown, hidden: ReadonlySet<Hideable>, root: string | null): Shown {
   if (!hidden.size) return graph;
-  const isHidden = (node: GraphNode) =>
-    node.id !== root &&
-    ((hidden.has("jobs") && node.kind === "job") ||
-      (hidden.has("readers") && node.kind === "job" && node.downstream_total === 0) ||
-      (hidden.has("temporary") && isTemporary(node)));
+  return without(
+    graph,
+    (node) =>
+      node.id !== root &&
+      ((hidden.has("jobs") && node.kind === "job") ||
+        (hidden.has("readers") && node.kind === "job" && node.downstream_total === 0) ||
+        (hidden.has("temporary") && isTemporary(node))),
+  );
+}
+
+/** Removes the nodes for which `isHidden` holds. An edge joins each pair that such a node connected. */
+export function without(graph: Shown, isHidden: (node: GraphNode) => boolean): Shown {
   const into = new Map<string, Map<string, GraphEdge>>();
   const out = new Map<string, Map<string, GraphEdge>>();
   const link = (edge: GraphEdge) => {
@@ -98,10 +114,14 @@ function entry(index: Map<string, Map<string, GraphEdge>>, key: string): Map<str
   return known;
 }
 
+/** The schema or folder of a node: its name without the last part. */
+function schemaOf({ name }: GraphNode): string {
+  return splitName(name).front.replace(/[./]$/, "");
+}
+
 /** The system of a node, or the system and its schema. */
 export function groupOf(node: GraphNode, grouping: Exclude<Grouping, "none">): string {
-  if (grouping === "namespace") return node.namespace;
-  const schema = node.name.split(/[./]/).slice(0, -1).join(".");
+  const schema = grouping === "schema" ? schemaOf(node) : "";
   return schema ? `${node.namespace} ${schema}` : node.namespace;
 }
 
@@ -127,7 +147,7 @@ export function collapse(graph: Shown, grouping: Grouping, open: ReadonlySet<str
       nodes.push(members[0]!);
       continue;
     }
-    nodes.push(groupNode(name, members));
+    nodes.push(groupNode(name, (grouping === "schema" && schemaOf(members[0]!)) || members[0]!.namespace, members));
     for (const { id } of members) standsFor.set(id, GROUP + name);
   }
   const edges = new Map<string, GraphEdge>();
@@ -143,7 +163,7 @@ export function collapse(graph: Shown, grouping: Grouping, open: ReadonlySet<str
   return { nodes, edges: [...edges.values()] };
 }
 
-function groupNode(name: string, members: readonly GraphNode[]): GraphNode {
+function groupNode(name: string, label: string, members: readonly GraphNode[]): GraphNode {
   const depths = members.map((node) => node.depth);
   return {
     id: GROUP + name,
@@ -151,7 +171,7 @@ function groupNode(name: string, members: readonly GraphNode[]): GraphNode {
     type: "group",
     namespace: members[0]!.namespace,
     name,
-    label: name,
+    label,
     owners: [...new Set(members.flatMap((node) => node.owners))],
     tags: [],
     aliases: [],

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { reachingNode } from "../../graph/cards/marks";
 import type { Graph } from "../../graph/graph_types";
 import { columnEdge, dataset, edge, job } from "../../graph/test_graph";
 import { lineagePath } from "../../shell/routes";
 import { changedEdges } from "./column_changes";
 import { collapse, hide, isTemporary, merge } from "./graph_view";
+import { reachingOf, withReaching } from "./reaching_tags";
 import { filterRows, renderCsv, sortRows } from "./table_rows";
 import { nearestTick } from "./time_slider";
 import { parseState, renderState, withRoot, type LineageState, withIds } from "./url_state";
@@ -129,6 +131,17 @@ test("short names in an address stand for the nodes that have them", () => {
   expect(state.active).toBe("dataset:s3:orders");
   expect(withIds(state, nodes).locked).toBe(state.locked);
   expect(withIds(parseState(new URLSearchParams("at=nowhere")), nodes).active).toBe("nowhere");
+});
+
+test("tags that propagate belong to the columns they reach", () => {
+  const reached = [{ column: "column:postgres://h:5432:staging.orders:email", tag: "pii", origin: "column:postgres://h:5432:raw.customers:email", path: [] }];
+  const nodes = [dataset("dataset:postgres://h:5432:staging.orders", { marks: [] }), dataset("dataset:x:y")];
+  const [orders, other] = withReaching(nodes, reachingOf([{ reached }]));
+  expect(orders!.reaching!.get("email")).toEqual([{ tag: "pii", origin: "column:postgres://h:5432:raw.customers:email" }]);
+  expect(reachingNode(orders!).map(({ tag }) => tag)).toEqual(["pii"]);
+  expect(reachingNode({ ...orders!, marks: ["pii"] })).toEqual([]);
+  expect(other).toBe(nodes[1]);
+  expect(withReaching(nodes, reachingOf([]))).toBe(nodes);
 });
 
 test("only added and removed column edges are changes", () => {

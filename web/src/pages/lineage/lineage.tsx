@@ -1,21 +1,23 @@
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { Link, useLocation } from "wouter";
 import { ApiError } from "../../api/client";
 import { Icon } from "../../design/icons";
-import { Badge, Button, Empty, ErrorState, Skeleton } from "../../design/parts";
+import { formatCount, plural } from "../../design/format";
+import { Badge, Button, Empty, ErrorState, Skeleton, withoutNear } from "../../design/parts";
 import type { PickedEdge } from "../../graph/edge_overlay";
-import type { ColumnPlace } from "../../graph/graph_types";
-import { LineageCanvas } from "../../graph/lineage_canvas";
+import type { ColumnEdges, ColumnPlace } from "../../graph/graph_types";
+import { LineageCanvas, type Drawn } from "../../graph/lineage_canvas";
 import { changePath, entityPath, lineagePath } from "../../shell/routes";
 import { useColumnPath, useGraph } from "./graph_data";
-import { collapse, groupName, hide, type Merged, type Shown } from "./graph_view";
+import { collapse, countShown, groupName, hide, type Merged, type Shown } from "./graph_view";
 import { ColumnChanges } from "./column_changes";
 import { Legend } from "./legend";
+import { useReachingTags, withReaching } from "./reaching_tags";
 import { RootSearch } from "./root_search";
 import { SidePanel } from "./side_panel";
 import { TimeSlider } from "./time_slider";
 import { Toolbar } from "./toolbar";
-import { toggled, useLineageState, withIds, type LineageState, type SetState } from "./url_state";
+import { toggled, useLineageState, withIds, withRoot, type LineageState, type SetState } from "./url_state";
 import styles from "./lineage.module.css";
 
 export default function Lineage() {
@@ -26,9 +28,11 @@ export default function Lineage() {
 
 function LineageView({ state: written, setState: write }: { state: LineageState; setState: SetState }) {
   const answer = useGraph(written);
-  const { merged } = answer;
+  const reaching = useReachingTags(written.asOf);
+  const merged = useMemo(() => answer.merged && { ...answer.merged, nodes: withReaching(answer.merged.nodes, reaching) }, [answer.merged, reaching]);
   const state = useMemo(() => withIds(written, merged?.nodes ?? []), [written, merged]);
   const setState: SetState = (change, step) => write((before) => change(withIds(before, merged?.nodes ?? [])), step);
+  const drawn = useRef<Drawn>(null);
   const [picked, setPicked] = useState<PickedEdge | null>(null);
   const [, navigate] = useLocation();
   const shown = useMemo<Shown>(() => {
@@ -37,7 +41,7 @@ function LineageView({ state: written, setState: write }: { state: LineageState;
   }, [merged, state.hidden, state.grouping, state.openGroups]);
   const open = (id: string) => {
     const group = groupName(id);
-    if (group === undefined) navigate(entityPath(id));
+    if (group === undefined) navigate(entityPath(id, state.asOf));
     else setState((before) => ({ ...before, openGroups: toggled(before.openGroups, group) }));
   };
   const pick = (edge: PickedEdge | null) => {
@@ -47,11 +51,11 @@ function LineageView({ state: written, setState: write }: { state: LineageState;
   return (
     <div className={styles.page}>
       <h1 className="visually-hidden">Lineage</h1>
-      <Toolbar state={state} setState={setState} merged={merged} />
+      <Toolbar state={state} setState={setState} merged={merged} drawn={drawn} />
       <div className={styles.main} data-panel={state.panel === "none" || merged === null ? "closed" : "open"}>
         <div className={styles.graph}>
           {merged === null ? <BeforeGraph answer={answer} /> : (
-            <Graph state={state} setState={setState} merged={merged} shown={shown} onOpen={open} onPick={pick} updating={answer.updating} />
+            <Graph state={state} setState={setState} merged={merged} shown={shown} onOpen={open} onPick={pick} updating={answer.updating} drawn={drawn} />
           )}
           {merged !== null && answer.error ? <div className={styles.toast}><ErrorState error={answer.error} retry={answer.retry} /></div> : null}
         </div>
@@ -65,16 +69,7 @@ function LineageView({ state: written, setState: write }: { state: LineageState;
 }
 
 function BeforeGraph({ answer }: { answer: ReturnType<typeof useGraph> }) {
-  if (answer.error instanceof ApiError && answer.error.near.length) {
-    return (
-      <Empty title={answer.error.message}>
-        <p>Did you mean one of these?</p>
-        <ul className={styles.near}>
-          {answer.error.near.map((name) => <li key={name}><Link href={lineagePath(name)}>{name}</Link></li>)}
-        </ul>
-      </Empty>
-    );
-  }
+  if (answer.error instanceof ApiError && answer.error.status === 404) return <NoMatch error={answer.error} />;
   if (answer.error) return <ErrorState error={answer.error} retry={answer.retry} />;
   return (
     <div className={styles.loading} data-loading aria-busy="true" aria-label="The graph is loading">
@@ -85,17 +80,49 @@ function BeforeGraph({ answer }: { answer: ReturnType<typeof useGraph> }) {
   );
 }
 
+/** Names similar to the typed text, or examples of selectors. */
+function NoMatch({ error }: { error: ApiError }) {
+  return (
+    <Empty title={withoutNear(error)}>
+      {error.near.length ? (
+        <>
+          <p>Did you mean one of these?</p>
+          <ul className={styles.near}>
+            {error.near.map((name) => <li key={name}><Link href={lineagePath(name)}>{name}</Link></li>)}
+          </ul>
+        </>
+      ) : (
+        <>
+          <p>Type a name, or a selector such as these:</p>
+          <ul className={styles.near}>
+            {EXAMPLES.map(([selector, meaning]) => <li key={selector}><code>{selector}</code> <span>{meaning}</span></li>)}
+          </ul>
+        </>
+      )}
+    </Empty>
+  );
+}
+
+const EXAMPLES = [
+  ["+orders", "orders and everything upstream"],
+  ["orders+2", "orders and two jobs downstream"],
+  ["tag:pii", "what has the tag pii"],
+  ["owner:finance", "what finance owns"],
+  ["stg_* exclude tag:old", "by a pattern, without a tag"],
+] as const;
+
 interface GraphProps {
   state: LineageState;
   setState: SetState;
   merged: Merged;
   shown: Shown;
   updating: boolean;
+  drawn: RefObject<Drawn | null>;
   onOpen: (id: string) => void;
   onPick: (picked: PickedEdge | null) => void;
 }
 
-function Graph({ state, setState, merged, shown, updating, onOpen, onPick }: GraphProps) {
+function Graph({ state, setState, merged, shown, updating, drawn, onOpen, onPick }: GraphProps) {
   const [hovered, setHovered] = useState<ColumnPlace>();
   const locked = useColumnPath(state.locked, state.asOf);
   const preview = useColumnPath(useRested(hovered), state.asOf);
@@ -113,6 +140,7 @@ function Graph({ state, setState, merged, shown, updating, onOpen, onPick }: Gra
         knownEdges={merged.edges}
         columnEdges={columnEdges}
         blindSpots={merged.blindSpots}
+        drawn={drawn}
         generation={`${state.selector ?? state.entity} ${state.grouping}`}
         {...(merged.root === null ? {} : { focus: merged.root })}
         {...(state.locked ? { locked: state.locked } : {})}
@@ -133,13 +161,14 @@ function Graph({ state, setState, merged, shown, updating, onOpen, onPick }: Gra
   );
 }
 
-/** How much of the graph is shown, and what is not known of it. */
-function Summary({ state, setState, merged, shown, updating }: Omit<GraphProps, "onOpen" | "onPick">) {
-  const hidden = merged.nodes.length - shown.nodes.length;
+/** How much of the graph is visible, and its blind spots. */
+function Summary({ state, setState, merged, shown, updating }: Omit<GraphProps, "drawn" | "onOpen" | "onPick">) {
+  const { groups, grouped, single, hidden } = countShown(shown.nodes, merged);
   return (
     <div className={styles.summary}>
-      <span aria-live="polite"><strong>{merged.nodes.length}</strong> of <strong>{merged.total}</strong> shown</span>
-      {hidden > 0 ? <Badge>{state.grouping === "none" ? `${hidden} hidden` : `${hidden} hidden or in groups`}</Badge> : null}
+      <span aria-live="polite"><strong>{formatCount(single)}</strong> of <strong>{formatCount(merged.total)}</strong> shown</span>
+      {grouped > 0 ? <Badge>{formatCount(grouped)} in {plural(groups, "group")}</Badge> : null}
+      {hidden > 0 ? <Badge>{formatCount(hidden)} hidden</Badge> : null}
       {merged.blindSpots.length === 0 ? null : (
         <button type="button" className={styles.incomplete} onClick={() => setState((before) => ({ ...before, active: undefined, panel: "details" }), "small")}>
           <Icon name="blind" size={13} />
@@ -165,14 +194,26 @@ function LockBar({ state, setState, merged, path }: { state: LineageState; setSt
       <strong title={`${label}.${column}`}>{column}</strong>
       <span>
         {`of ${label}: `}
-        {path.isPending ? "loading its path" : path.error ? "its path could not be loaded" : edges ? `${edges} column ${edges === 1 ? "edge" : "edges"} up and down` : "no column lineage is known"}
-        {outside ? `, ${outside} ${outside === 1 ? "dataset is" : "datasets are"} not shown` : ""}
+        {path.isPending ? "loading its path" : path.error ? pathProblem(path.error) : edges ? `${edges} column ${edges === 1 ? "edge" : "edges"} up and down` : "no column lineage is known"}
         {path.data && !path.data.complete ? `, incomplete: ${path.data.blind_spots.length} blind spots` : ""}
       </span>
+      {outside ? <Button kind="plain" title="Show every dataset and job of the path" onClick={() => setState((before) => showPath(before, path.data!))}>Show {plural(outside, "more dataset")}</Button> : null}
       <Link href={changePath(dataset, column, state.asOf)} aria-label={`What if ${column} changes`}>What if</Link>
       <Button kind="plain" icon="close" aria-label="Unlock the column" onClick={() => setState((before) => ({ ...before, locked: undefined }))} />
     </div>
   );
+}
+
+/** The datasets and jobs of a column path in place of the root; the column stays locked. */
+function showPath(state: LineageState, path: ColumnEdges): LineageState {
+  const jobs = path.edges.flatMap((edge) => (edge.job ? [edge.job] : []));
+  const selector = [...new Set([...path.datasets, ...jobs])].join(" ");
+  return { ...withRoot(state, { selector }), locked: state.locked, asOf: state.asOf, active: state.locked?.dataset };
+}
+
+function pathProblem(error: Error): string {
+  if (!(error instanceof ApiError)) return "the server cannot be reached";
+  return error.status === 404 ? "the dataset has no such column" : error.message;
 }
 
 /** The column that the pointer rests on. */

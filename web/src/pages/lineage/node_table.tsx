@@ -1,9 +1,11 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Icon } from "../../design/icons";
+import { Name } from "../../design/page";
 import { Button } from "../../design/parts";
+import { runStateText } from "../../design/run_states";
 import type { GraphNode } from "../../graph/graph_types";
-import { Mark, nodeIcon, typeText } from "../../graph/cards/marks";
+import { Mark, ReachMark, nodeIcon, reachingNode, typeText } from "../../graph/cards/marks";
 import { COLUMNS, filterRows, renderCsv, sortRows, type ColumnKey, type SortOrder } from "./table_rows";
 import { saveText } from "../../design/download";
 import styles from "./node_table.module.css";
@@ -58,13 +60,13 @@ export function NodeTable({ nodes, active, onActive, onOpen }: Props) {
               >
                 <span role="cell" className={styles.name}>
                   <Icon name={nodeIcon(node)} size={13} />
-                  <button type="button" title={`${node.namespace} ${node.name}`} onKeyDown={(event) => event.key === "Enter" && node.id === active && onOpen(node.id)}>{node.label}</button>
+                  <button type="button" title={`${node.namespace} ${node.name}`} onKeyDown={(event) => event.key === "Enter" && node.id === active && onOpen(node.id)}><Name text={node.label} /></button>
                 </span>
                 <span role="cell">{typeText(node)}</span>
                 <span role="cell" className={styles.depth}>{depthText(node.depth)}</span>
-                <span role="cell" className={styles.marks}>{node.marks.map((mark) => <Mark key={mark} mark={mark} />)}</span>
+                <span role="cell" className={styles.marks}>{node.marks.map((mark) => <Mark key={mark} mark={mark} />)}<ReachMark tags={reachingNode(node)} /></span>
                 <span role="cell" title={node.owners.join(", ")}>{node.owners.join(", ")}</span>
-                <span role="cell">{node.last_run?.state.toLowerCase() ?? ""}</span>
+                <span role="cell">{node.last_run ? runStateText(node.last_run.state) : ""}</span>
               </div>
             );
           })}

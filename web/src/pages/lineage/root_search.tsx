@@ -9,7 +9,7 @@ import styles from "./lineage.module.css";
 
 type Hit = Pick<SearchHit, "id" | "kind" | "label" | "type"> & { note: string };
 
-/** Where the graph starts: a search, and before it the datasets that are read most. */
+/** The choice of a root: a search, and without text the most read datasets. */
 export function RootSearch() {
   const [text, setText] = useState("");
   const wanted = useDeferredValue(text.trim());
@@ -28,7 +28,7 @@ export function RootSearch() {
           <h2>Most read</h2>
           <List hits={popular.data.datasets.map((one) => ({ ...one, kind: "dataset", note: one.readers === 1 ? "1 reader" : `${one.readers} readers` }))} />
         </>
-      ) : null}
+      ) : popular.data ? <Empty title="No dataset is known yet"><Link href="/">Home</Link> shows three ways to send the first event.</Empty> : null}
     </div>
   );
 }

@@ -19,7 +19,7 @@ interface Props {
 
 const TABS = { table: "Table", details: "Details" } as const;
 
-/** Beside the graph: its table, and the details of what is selected. */
+/** The panel beside the graph: a table of the graph, and the details of the selection. */
 export function SidePanel({ state, setState, shown, merged, picked, onPick, onOpen }: Props) {
   const choose = (panel: LineageState["panel"]) => setState((before) => ({ ...before, panel }), "small");
   const labels = new Map(merged.nodes.map((node) => [node.id, node.label]));
@@ -41,7 +41,7 @@ export function SidePanel({ state, setState, shown, merged, picked, onPick, onOp
         ) : (
           <>
             {picked ? <Evidence picked={picked} label={label} /> : null}
-            {active ? <NodeDetails node={active} edges={merged.edges} blindSpots={merged.blindSpots} label={label} onPick={onPick} /> : null}
+            {active ? <NodeDetails node={active} edges={merged.edges} blindSpots={merged.blindSpots} label={label} onPick={onPick} asOf={state.asOf} /> : null}
             {!picked && !active ? <Empty title="Nothing is selected">Select a node or an edge of the graph to see where it comes from.</Empty> : null}
             {!picked && !active && merged.blindSpots.length ? <div className={styles.section}><BlindSpots spots={merged.blindSpots} /></div> : null}
           </>

@@ -37,7 +37,7 @@ export function sortRows(nodes: readonly GraphNode[], { by, descending }: SortOr
   });
 }
 
-/** Nodes of which every word occurs in the name, the type, a mark, an owner or a tag. */
+/** Nodes that contain every word in the name, the type, a mark, an owner or a tag. */
 export function filterRows(nodes: readonly GraphNode[], wanted: string): GraphNode[] {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   return nodes.filter((node) => {

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 import { useGet } from "../../api/queries";
 import type { GraphChange, GraphChanges } from "../../api/types";
+import { formatTime } from "../../design/format";
 import { Icon } from "../../design/icons";
 import { Button } from "../../design/parts";
-import { momentText } from "./times";
 import type { LineageState, SetState } from "./url_state";
 import styles from "./time_slider.module.css";
 
@@ -22,8 +22,8 @@ export function TimeSlider({ state, setState, root }: { state: LineageState; set
     <section className={styles.strip} aria-label="Time">
       <div className={styles.moment}>
         <Icon name="clock" size={14} />
-        <output>{state.asOf === undefined ? "Now" : momentText(state.asOf)}</output>
-        {compared === undefined ? null : <span className={styles.since}>compared with {momentText(state.diff!)}</span>}
+        <output>{state.asOf === undefined ? "Now" : formatTime(state.asOf)}</output>
+        {compared === undefined ? null : <span className={styles.since}>compared with {formatTime(state.diff!)}</span>}
       </div>
       <div className={styles.track}>
         <Ticks ticks={ticks} from={compared} to={position} />
@@ -76,7 +76,7 @@ export function nearestTick(ticks: readonly GraphChange[], at: string): number {
 }
 
 function describe(tick: GraphChange): string {
-  return `${momentText(tick.at)}: ${tick.summary}`;
+  return `${formatTime(tick.at)}: ${tick.summary}`;
 }
 
 function Ticks({ ticks, from, to }: { ticks: readonly GraphChange[]; from: number | undefined; to: number }) {
@@ -106,7 +106,7 @@ interface HandleProps {
   onChange: (index: number) => void;
 }
 
-/** A range input that asks the server only when it rests for a moment. */
+/** A range input that sends a request only after it stops moving. */
 function Handle({ label, value, max, span = max, second = false, text, onChange }: HandleProps) {
   const [shown, setShown] = useState(value);
   useEffect(() => setShown(value), [value]);
@@ -114,7 +114,7 @@ function Handle({ label, value, max, span = max, second = false, text, onChange 
     if (shown === value) return;
     const timer = setTimeout(() => onChange(shown), 160);
     return () => clearTimeout(timer);
-  }, [shown]); // eslint-disable-line -- only a move of the handle starts the clock
+  }, [shown]); // eslint-disable-line -- only a move of the handle starts the timer
   return (
     <input
       type="range"

@@ -1,6 +1,7 @@
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState, type RefObject } from "react";
 import { Icon } from "../../design/icons";
 import { Button } from "../../design/parts";
+import type { Drawn } from "../../graph/lineage_canvas";
 import { exportView, type ExportFormat } from "./exports";
 import type { Merged } from "./graph_view";
 import { toggled, withRoot, type Grouping, type Hideable, type LineageState, type SetState } from "./url_state";
@@ -10,6 +11,7 @@ interface Props {
   state: LineageState;
   setState: SetState;
   merged: Merged | null;
+  drawn: RefObject<Drawn | null>;
 }
 
 const HIDE_TEXTS: Record<Hideable, string> = {
@@ -20,7 +22,7 @@ const HIDE_TEXTS: Record<Hideable, string> = {
 const GROUP_TEXTS: Record<Grouping, string> = { none: "No groups", namespace: "By system", schema: "By schema" };
 const FORMAT_TEXTS: Record<ExportFormat, string> = { svg: "Picture (SVG)", png: "Picture (PNG)", mermaid: "Diagram (Mermaid)" };
 
-export function Toolbar({ state, setState, merged }: Props) {
+export function Toolbar({ state, setState, merged, drawn }: Props) {
   return (
     <div className={styles.toolbar}>
       <SelectorBox state={state} setState={setState} />
@@ -39,7 +41,7 @@ export function Toolbar({ state, setState, merged }: Props) {
             {(Object.keys(GROUP_TEXTS) as Grouping[]).map((grouping) => <option key={grouping} value={grouping}>{GROUP_TEXTS[grouping]}</option>)}
           </select>
         </label>
-        <ExportMenu state={state} merged={merged} />
+        <ExportMenu state={state} merged={merged} drawn={drawn} />
         {state.panel === "none" ? <Button icon="table" onClick={() => setState((before) => ({ ...before, panel: "table" }), "small")}>Table</Button> : null}
       </div>
     </div>
@@ -74,11 +76,11 @@ function SelectorBox({ state, setState }: Pick<Props, "state" | "setState">) {
   );
 }
 
-function ExportMenu({ state, merged }: Pick<Props, "state" | "merged">) {
+function ExportMenu({ state, merged, drawn }: Omit<Props, "setState">) {
   const [problem, setProblem] = useState<string>();
   const run = (format: ExportFormat) => {
     setProblem(undefined);
-    if (merged) exportView(format, state, merged).catch((error: unknown) => setProblem(error instanceof Error ? error.message : "The export failed."));
+    if (merged && drawn.current) exportView(format, state, merged, drawn.current).catch((error: unknown) => setProblem(error instanceof Error ? error.message : "The export failed."));
   };
   return (
     <Menu label="Export" icon="download" disabled={merged === null}>

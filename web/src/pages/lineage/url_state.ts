@@ -1,4 +1,4 @@
-/** What the Lineage page shows. All of it is in the URL, so that a link shows the same to someone else. */
+/** The state of the Lineage page. All of it is in the URL, so that a link shows the same view. */
 
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
@@ -81,7 +81,7 @@ export function renderState(state: LineageState): URLSearchParams {
   return query;
 }
 
-/** A new root or selector starts anew; only what concerns the whole view stays. */
+/** A new root or selector resets the state, except the settings of the whole view. */
 export function withRoot(state: LineageState, root: { entity?: string; selector?: string }): LineageState {
   return {
     ...state,

@@ -3,7 +3,7 @@ import { Button } from "../../design/parts";
 import { useOpenSearch } from "../../shell/open_search";
 import styles from "./not_found.module.css";
 
-/** An address that no page has: a river that ends, and the ways back. */
+/** The page of an unknown address, with links back. */
 export default function NotFound() {
   const [location] = useLocation();
   const search = useOpenSearch();

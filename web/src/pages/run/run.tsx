@@ -9,7 +9,7 @@ import { RunState } from "../../design/runs";
 import { Json } from "../entity/raw_panel";
 import styles from "../entity/entity.module.css";
 
-/** One execution of a job: what it read and wrote, how it ended, and the events that say so. */
+/** One run of a job: its inputs, outputs and state, and the events that report them. */
 export default function Run() {
   const [address] = useSearchParams();
   const id = address.get("id") ?? "";

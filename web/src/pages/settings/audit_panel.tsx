@@ -13,7 +13,7 @@ const PERIODS = { "1d": "the last day", "7d": "the last week", "30d": "the last 
 const STEP = 25;
 const MOST = 1000;
 
-/** Who wrote, who was refused, and what admins did; and whether the log of events is unaltered. */
+/** Writes, refused requests and actions of admins, and whether the log of events is unaltered. */
 export function AuditPanel() {
   const [period, setPeriod] = useState<keyof typeof PERIODS>("30d");
   const [limit, setLimit] = useState(STEP);

@@ -13,7 +13,7 @@ const PERIODS = { "90d": "In 90 days", "365d": "In a year", "30d": "In 30 days",
 type Role = keyof typeof ROLES;
 type Period = keyof typeof PERIODS;
 
-/** The keys of the server. The first one is made on the command line: it locks everyone else out. */
+/** The keys of the server. The first key is created on the command line, because every request needs a key after that. */
 export function KeysPanel() {
   const keys = useGet<Keys>("/v1/keys");
   const me = useGet<Me>("/v1/me");

@@ -1,11 +1,14 @@
 import { useGet } from "../../api/queries";
 import type { ServerPolicy } from "../../api/types";
 import { Loaded, Prose, Table } from "../../design/page";
-import { Panel } from "../../design/parts";
+import { Badge, Panel } from "../../design/parts";
 import { DecisionBadge } from "../verdicts/verdict_list";
 import styles from "./settings.module.css";
 
-/** The rules by which a verdict is made, in their order. */
+/** The label of rules that have several decisions. */
+const UNDECIDED: Record<string, string> = { protected_data: "By tag" };
+
+/** The rules of a verdict, in the order in which they are checked. */
 export function PolicyPanel() {
   const policy = useGet<ServerPolicy>("/v1/policy");
   return (
@@ -18,7 +21,7 @@ export function PolicyPanel() {
               {data.rules.map((rule) => (
                 <tr key={rule.name}>
                   <td><code>{rule.name}</code></td>
-                  <td>{rule.decision ? <DecisionBadge decision={rule.decision} /> : null}</td>
+                  <td>{rule.decision ? <DecisionBadge decision={rule.decision} /> : <Badge>{UNDECIDED[rule.name] ?? "off"}</Badge>}</td>
                   <td><Prose text={rule.explanation} /></td>
                 </tr>
               ))}

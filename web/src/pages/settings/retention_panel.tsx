@@ -10,7 +10,7 @@ import styles from "./settings.module.css";
 const PERIODS = { "30d": "30 days", "90d": "90 days", "180d": "180 days", "365d": "a year" } as const;
 type Period = keyof typeof PERIODS;
 
-/** What pruning would remove from answers. Only the command removes it. */
+/** The entities that pruning would remove from answers. Only the command removes them. */
 export function RetentionPanel() {
   const [period, setPeriod] = useState<Period>("90d");
   const answer = useAnswer<Pruned>("/v1/prune", { older_than: period, dry_run: true });

@@ -6,7 +6,7 @@ import { Loaded, Table, TagBadge } from "../../design/page";
 import { Empty, Panel } from "../../design/parts";
 import styles from "./settings.module.css";
 
-/** Every tag in use, the most used first, with the ways to its datasets. */
+/** Every tag in use, the most used first, with links to its datasets. */
 export function TagsPanel() {
   const page = useGet<SearchPage>("/v1/search", { limit: 1 });
   return (

@@ -15,7 +15,7 @@ const SEVERITIES: Record<CheckViolation["severity"], { tone: Tone; icon: IconNam
 
 const SHOWN = 25;
 
-/** The rules of lineage, and what violates them. */
+/** The rules of lineage, and their violations. */
 export function ChecksPanel() {
   const checks = useGet<LineageChecks>("/v1/checks");
   const [rule, setRule] = useState<string | null>(null);

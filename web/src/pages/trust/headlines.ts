@@ -1,7 +1,7 @@
 /** The four numbers at the top of the page: what they mean, and the lists behind them. */
 
 import type { CountWithExamples, KpiPoint, Kpis } from "../../api/types";
-import { formatCount, plural } from "../../design/format";
+import { formatCount, formatPercent, plural } from "../../design/format";
 
 export interface Headline {
   id: "coverage" | "certified" | "blast" | "failures";
@@ -10,19 +10,19 @@ export interface Headline {
   value: (kpis: Kpis) => string;
   detail: (kpis: Kpis) => string;
   past?: (point: KpiPoint) => number | null; // the same number at an earlier moment
+  format: (value: number) => string;
   lists: (kpis: Kpis) => readonly { title: string; counted: CountWithExamples; fine: string }[];
 }
-
-const percent = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : `${value} %`);
 
 export const HEADLINES: readonly Headline[] = [
   {
     id: "coverage",
     name: "Lineage coverage",
     meaning: "The share of datasets and jobs that are connected by at least one edge.",
-    value: (kpis) => percent(kpis.lineage_coverage.percent),
+    value: (kpis) => formatPercent(kpis.lineage_coverage.percent),
     detail: (kpis) => `${formatCount(kpis.lineage_coverage.count)} of ${plural(kpis.lineage_coverage.total, "dataset and job", "datasets and jobs")}`,
     past: (point) => point.lineage_coverage,
+    format: formatPercent,
     lists: (kpis) => [
       { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
       { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
@@ -34,8 +34,9 @@ export const HEADLINES: readonly Headline[] = [
     id: "certified",
     name: "Certified path integrity",
     meaning: "The share of certified datasets whose lineage is known up to every source.",
-    value: (kpis) => percent(kpis.certified_path_integrity.percent),
+    value: (kpis) => formatPercent(kpis.certified_path_integrity.percent),
     past: (point) => point.certified_path_integrity ?? null,
+    format: formatPercent,
     detail: (kpis) => `${kpis.certified_path_integrity.count} of ${plural(kpis.certified_path_integrity.total, "certified dataset")}`,
     lists: (kpis) => [{ title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." }],
   },
@@ -46,6 +47,7 @@ export const HEADLINES: readonly Headline[] = [
     value: (kpis) => formatCount(kpis.blast_radius.median),
     detail: (kpis) => `largest ${formatCount(kpis.blast_radius.largest)}`,
     past: (point) => point.blast_radius,
+    format: formatCount,
     lists: (kpis) => [
       {
         title: "Largest blast radius",
@@ -58,9 +60,10 @@ export const HEADLINES: readonly Headline[] = [
     id: "failures",
     name: "Failed runs",
     meaning: "The share of failed runs, of all runs that ended in this period.",
-    value: (kpis) => percent(kpis.failure_rate.percent),
+    value: (kpis) => formatPercent(kpis.failure_rate.percent),
     detail: (kpis) => `${kpis.failure_rate.count} of ${plural(kpis.failure_rate.total, "run")} in ${kpis.days} days`,
     past: (point) => point.failure_rate,
+    format: formatPercent,
     lists: (kpis) => [
       { title: "Jobs whose last run failed", counted: kpis.failing_jobs, fine: "The last run of every job succeeded." },
       { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a regular schedule is late." },

@@ -3,12 +3,12 @@ import { useAnswer } from "../../api/queries";
 import type { InventoryCoverage, Kpis } from "../../api/types";
 import { BarList } from "../../design/charts";
 import { TextArea } from "../../design/fields";
-import { formatCount } from "../../design/format";
+import { formatCount, formatPercent } from "../../design/format";
 import { EntityLink, Loaded } from "../../design/page";
 import { Badge, Button, Panel } from "../../design/parts";
 import styles from "./trust.module.css";
 
-/** How many of the tables that exist have lineage: of the known inventories, and of a pasted list. */
+/** The share of existing tables that have lineage: for known inventories, and for a pasted list. */
 export function InventoryPanel({ kpis }: { kpis: Kpis }) {
   return (
     <>
@@ -42,7 +42,7 @@ function PastedInventory() {
   );
 }
 
-/** The names in a list: one on each line, or between commas; a header of a CSV file is one too many. */
+/** The names in a list, one on each line or separated by commas. The header of a CSV file counts as a name. */
 export function tablesOf(text: string): string[] {
   return [...new Set(text.split(/[\n,;]+/).map((name) => name.trim().replace(/^"(.*)"$/, "$1")).filter(Boolean))];
 }
@@ -50,7 +50,7 @@ export function tablesOf(text: string): string[] {
 function Coverage({ of }: { of: InventoryCoverage }) {
   const { coverage } = of;
   return (
-    <Panel title={`Coverage of ${of.source || "the inventory"}`} actions={<Badge tone={of.missing.length ? "warning" : "safe"}>{coverage.percent === null ? "no table" : `${coverage.percent} %`}</Badge>} label={`Coverage of ${of.source}`}>
+    <Panel title={`Coverage of ${of.source || "the inventory"}`} actions={<Badge tone={of.missing.length ? "warning" : "safe"}>{coverage.percent === null ? "no table" : formatPercent(coverage.percent)}</Badge>} label={`Coverage of ${of.source}`}>
       <BarList label="Tables with lineage" most={100} rows={[{ key: "all", name: "Tables with lineage", value: coverage.percent ?? 0, text: `${formatCount(coverage.count)} of ${formatCount(coverage.total)}` }]} />
       <div className={styles.lists}>
         <Names title="No event names it" names={of.missing} fine="Every table is known." />

@@ -7,7 +7,7 @@ import { coverageByNamespace } from "./node_arrays";
 
 const SHOWN = 8;
 
-/** Of each namespace, the share of datasets and jobs that are connected. */
+/** The share of connected datasets and jobs in each namespace. */
 export function NamespaceCoverage() {
   const map = useGet<NodeArrays>("/v1/map", { group: "none" });
   return (

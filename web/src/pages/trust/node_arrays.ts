@@ -1,4 +1,4 @@
-/** The whole graph as arrays, as `/v1/map` answers it, and what is counted in it. */
+/** The whole graph as arrays, as `/v1/map` returns it, and counts of its nodes. */
 
 export interface NodeArrays {
   ids: string[];
@@ -10,6 +10,12 @@ export interface NodeArrays {
   edges: number[];
 }
 
+/** The jobs without edges. */
+export function unconnectedJobs({ ids, degrees }: NodeArrays): { count: number; examples: string[] } {
+  const examples = ids.filter((id, at) => id.startsWith("job:") && !degrees[at]);
+  return { count: examples.length, examples };
+}
+
 export interface NamespaceRow {
   namespace: string;
   total: number;
@@ -17,7 +23,7 @@ export interface NamespaceRow {
   percent: number;
 }
 
-/** Of each namespace how many nodes have an edge, the largest namespace first. */
+/** The number of nodes with an edge in each namespace, the largest namespace first. */
 export function coverageByNamespace({ ids, degrees }: NodeArrays): NamespaceRow[] {
   const rows = new Map<string, NamespaceRow>();
   ids.forEach((id, at) => {

@@ -3,7 +3,7 @@ import { useGet } from "../../api/queries";
 import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Share } from "../../api/types";
 import { BarList, LineChart } from "../../design/charts";
 import { FindingList } from "../../design/findings";
-import { formatCount, plural } from "../../design/format";
+import { formatCount, formatPercent, plural } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Page, Table, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 import { Differences } from "../differences/difference_list";
@@ -11,6 +11,7 @@ import { ChecksPanel } from "./checks_panel";
 import { FreshnessMap } from "./freshness_map";
 import { HEADLINES, examplesOf, type Headline } from "./headlines";
 import { InventoryPanel } from "./inventory_panel";
+import { unconnectedJobs, type NodeArrays } from "./node_arrays";
 import { NamespaceCoverage } from "./namespace_coverage";
 import { PiiReach } from "./pii_reach";
 import styles from "./trust.module.css";
@@ -23,7 +24,7 @@ const TABS: readonly Tab<"overview" | "certified" | "checks" | "inventory" | "ch
   { id: "changes", label: "Changes and drift" },
 ];
 
-/** How much of the data is known, owned, fresh and safe: every number with a list of what it counts. */
+/** The shares of data that are known, owned, fresh and safe. Every number has a list of the counted entities. */
 export default function Trust() {
   const kpis = useGet<Kpis>("/v1/kpis");
   const [active, choose] = useTab(TABS);
@@ -74,20 +75,27 @@ function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis })
       <p className={styles.meaning}>{headline.meaning}</p>
       {headline.past ? <History headline={headline} past={headline.past} /> : null}
       <div className={styles.lists}>
+        {headline.id === "coverage" ? <UnconnectedJobs /> : null}
         {lists.map((list) => <Examples key={list.title} title={list.title} counted={list.counted} fine={list.fine} />)}
       </div>
     </Panel>
   );
 }
 
-function History({ headline: { id, name }, past }: { headline: Headline; past: NonNullable<Headline["past"]> }) {
+function History({ headline: { id, name, format }, past }: { headline: Headline; past: NonNullable<Headline["past"]> }) {
   // Certified paths of the past are traced one by one, and only for this number.
   const history = useGet<KpiHistory>("/v1/kpis/history", id === "certified" ? { points: 12, certified: true } : { points: 30 });
   return (
     <Loaded query={history} height={110}>
-      {(data) => <LineChart label={`${name} over time`} height={90} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
+      {(data) => <LineChart label={`${name} over time`} height={90} format={format} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
     </Loaded>
   );
+}
+
+/** Most jobs without an edge only start other jobs. */
+function UnconnectedJobs() {
+  const map = useGet<NodeArrays>("/v1/map", { group: "none" });
+  return map.data ? <Examples title="Jobs without an edge" counted={unconnectedJobs(map.data)} fine="Every job is connected." /> : null;
 }
 
 function Examples({ title, counted, fine }: { title: string; counted: CountWithExamples; fine: string }) {
@@ -97,7 +105,7 @@ function Examples({ title, counted, fine }: { title: string; counted: CountWithE
       {counted.count === 0 ? <p className={styles.muted}>{fine}</p> : (
         <ul>{examplesOf(counted).map((id) => <li key={id}><EntityLink id={id} /></li>)}</ul>
       )}
-      {counted.count > counted.examples.length ? <p className={styles.muted}>and {formatCount(counted.count - counted.examples.length)} more</p> : null}
+      {counted.count > examplesOf(counted).length ? <p className={styles.muted}>and {formatCount(counted.count - examplesOf(counted).length)} more</p> : null}
     </section>
   );
 }
@@ -114,7 +122,7 @@ const COVERAGES: readonly [keyof Kpis, string][] = [
 function Shares({ kpis }: { kpis: Kpis }) {
   const rows = COVERAGES.map(([key, name]) => {
     const share = kpis[key] as Share;
-    return { key, name, value: share.percent ?? 0, text: share.percent === null ? "none" : `${share.percent} %` };
+    return { key, name, value: share.percent ?? 0, text: formatPercent(share.percent) };
   });
   return (
     <Panel title="Coverage" label="Coverage">

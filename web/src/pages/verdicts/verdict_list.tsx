@@ -15,7 +15,7 @@ export function DecisionBadge({ decision }: { decision: RecordedVerdict["decisio
   return <Badge {...DECISIONS[decision]}>{asWords(decision)}</Badge>;
 }
 
-/** Verdicts of the gate: what was to change, the decision, and how far it reaches. */
+/** Verdicts of the gate: the change, the decision, and the affected consumers. */
 export function VerdictList({ verdicts, short = false }: { verdicts: readonly RecordedVerdict[]; short?: boolean }) {
   return (
     <ul className={styles.verdicts}>

@@ -13,7 +13,7 @@ type Shown = keyof typeof DECISIONS;
 
 const MOST = 200;
 
-/** What the gate has decided, the latest first, with the waivers that people gave. */
+/** The verdicts of the gate, the latest first, with their waivers. */
 export default function Verdicts() {
   const [address, setAddress] = useSearchParams();
   const asked = address.get("decision") ?? "";
@@ -44,7 +44,7 @@ function Numbers() {
       {({ change_radius: radius }) => (
         <dl className={styles.numbers}>
           <div><dt>Changes in {radius.days} days</dt><dd>{formatCount(radius.changes)}</dd></div>
-          <div><dt>Blocked</dt><dd>{formatCount(radius.blocked)}</dd></div>
+          <div><dt>Still blocked</dt><dd>{formatCount(radius.blocked)}</dd></div>
           <div><dt>Consumers affected per change</dt><dd>{radius.median === null ? "–" : formatCount(radius.median)}<small>median</small></dd></div>
           <div><dt>Largest change</dt><dd>{formatCount(radius.largest)}<small>{plural(radius.largest, "consumer").split(" ")[1]}</small></dd></div>
         </dl>

@@ -1,15 +1,16 @@
 import { useState, type ReactNode } from "react";
+import { post } from "../../../api/client";
 import { useChange, useMay } from "../../../api/queries";
-import type { EntityView } from "../../../api/types";
+import type { EntityView, TagChanges } from "../../../api/types";
 import { Owners } from "../../../design/page";
 import { Button } from "../../../design/parts";
+import { parseOwners } from "./labels";
 import { useReturnFocus } from "./return_focus";
-import { documentation, ownership, sendStatement, type Facets } from "./statements";
 import styles from "./edit.module.css";
 
 export function DescriptionEditor({ entity }: { entity: EntityView }) {
   return (
-    <EditableText entity={entity} label="description" value={entity.description} facets={documentation} several>
+    <EditableText entity={entity} label="description" value={entity.description} sent={entity.sent?.description} labels={(text) => ({ description: text.trim() })} several>
       {entity.description || null}
     </EditableText>
   );
@@ -17,19 +18,21 @@ export function DescriptionEditor({ entity }: { entity: EntityView }) {
 
 export function OwnersEditor({ entity }: { entity: EntityView }) {
   return (
-    <EditableText entity={entity} label="owners" value={entity.owners.join(", ")} facets={ownership}>
+    <EditableText entity={entity} label="owners" value={entity.owners.join(", ")} sent={entity.sent?.owners.join(", ")} labels={(text) => ({ owners: parseOwners(text) })}>
       <Owners owners={entity.owners} />
     </EditableText>
   );
 }
 
-/** A text that a person with a writer's key can replace. It is recorded as an event. */
-function EditableText(props: { entity: EntityView; label: string; value: string; facets: (text: string) => Facets; several?: boolean; children: ReactNode }) {
+type Labels = { owners: string[] } | { description: string };
+
+/** A text that a person with a writer's key can replace. `sent` is the text in events, if it differs. */
+function EditableText(props: { entity: EntityView; label: string; value: string; sent: string | undefined; labels: (text: string) => Labels; several?: boolean; children: ReactNode }) {
   const { entity, label, value } = props;
   const mayWrite = useMay("writer");
   const [text, setText] = useState<string | null>(null);
   const [opener, returnFocus] = useReturnFocus();
-  const change = useChange((written: string) => sendStatement(entity, props.facets(written)));
+  const change = useChange((written: string) => post<TagChanges>("/v1/tags", { entity: entity.id, ...props.labels(written) }));
   const close = () => {
     setText(null);
     returnFocus();
@@ -38,6 +41,7 @@ function EditableText(props: { entity: EntityView; label: string; value: string;
     return (
       <span className={styles.value}>
         {props.children}
+        {props.sent && props.sent !== value ? <span className={styles.sent}>in events: {props.sent}</span> : null}
         {mayWrite ? <button type="button" ref={opener} className={styles.add} onClick={() => setText(value)}>{value ? "Edit" : `Add ${label}`}<span className="visually-hidden"> {value ? label : ""} of {entity.name}</span></button> : null}
       </span>
     );
