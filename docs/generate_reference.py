@@ -8,14 +8,16 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from functools import cached_property
+from collections import Counter
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import downriver
 from downriver import settings
-from downriver.cli.app import COMMANDS, CommandEntry, load_command
+from downriver.cli.app import EXAMPLES, load_command
+from downriver.cli.command_list import COMMANDS, SECTIONS, CommandEntry
 from downriver.http.app import ENDPOINTS
 from downriver.http.openapi import render_openapi
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "reference"
 _NOTE = "<!-- Generated from the code by docs/generate_reference.py. Do not edit. -->"
+_SHARED = 8  # commands that have an option, from which it is described once
 
 
 def render_pages() -> dict[str, str]:
@@ -56,16 +59,22 @@ def _commands() -> Iterator[str]:
     yield from (
         "# Commands",
         "",
-        "Exit codes: 0 for success, 1 if the command finished and found a problem (an unreadable",
-        "line, an altered log, a blocked change), 2 if it could not run. `gate` also uses 3.",
+        "Each section has the commands for one kind of task. `downriver COMMAND --help` prints the",
+        "same text. Exit codes: 0 for success, 1 if the command finished and found a problem (an",
+        "unreadable line, an altered log, a blocked change), 2 if it could not run. `gate` also",
+        "uses 3.",
+        "",
+        "## Options of many commands",
+        "",
+        "| option | meaning |",
+        "|---|---|",
+        *(f"| {names} | {meaning} |" for names, meaning in _shared_options().items()),
         "",
     )
-    for name, entry in list_commands():
-        command = load_command(entry)
-        yield from (f"## `{name}`", "", _prose(command.help or ""), "")
-        rows = [row for parameter in command.params if (row := _parameter(parameter))]
-        if rows:
-            yield from ("| argument or option | default | meaning |", "|---|---|---|", *rows, "")
+    for section in SECTIONS:
+        yield from (f"## {section.title}", "")
+        for name, entry in list_commands(section.commands):
+            yield from _command(name, load_command(entry))
 
 
 def list_commands(
@@ -79,10 +88,44 @@ def list_commands(
         yield from list_commands(entry.commands, name)
 
 
-def _parameter(parameter: Any) -> str:
-    """Return a row for a parameter. Typer bundles its own Click, whose classes have no types."""
+def _command(name: str, command: Any) -> Iterator[str]:
+    prose, _, examples = (command.help or "").partition(f"\b{EXAMPLES}\n")
+    yield from (f"### `{name}`", "", _prose(prose), "")
+    if examples:
+        yield from ("```text", *(line.strip() for line in examples.splitlines()), "```", "")
+    listed = [row for p in command.params if (row := _parameter(p))]
+    shared = _shared_options()
+    rows = [row for row in listed if shared.get(row[0]) != row[2]]
+    if rows:
+        yield from ("| argument or option | default | meaning |", "|---|---|---|")
+        yield from (f"| {' | '.join(row)} |" for row in rows)
+        yield ""
+    also = [names.split()[0] for names, _, meaning in listed if shared.get(names) == meaning]
+    if also:
+        yield from (
+            f"Shared options: {', '.join(f'{name.rstrip(chr(96))}`' for name in also)}.",
+            "",
+        )
+
+
+@cache
+def _shared_options() -> dict[str, str]:
+    """Return the options that many commands have with the same meaning."""
+    rows = Counter(
+        (names, meaning)
+        for _, entry in list_commands()
+        for parameter in load_command(entry).params
+        if parameter.param_type_name == "option"
+        for names, default, meaning in [_parameter(parameter) or ("", "", "")]
+        if names and not default
+    )
+    return dict(row for row, count in rows.most_common() if count >= _SHARED)
+
+
+def _parameter(parameter: Any) -> tuple[str, str, str] | None:
+    """Return the cells of a parameter. Typer bundles its own Click, whose classes have no types."""
     if parameter.hidden or "--help" in parameter.opts:
-        return ""
+        return None
     metavar = parameter.metavar or parameter.display_type(None).strip("<>")
     if parameter.param_type_name == "argument":
         names = f"`{metavar}`"
@@ -92,7 +135,7 @@ def _parameter(parameter: Any) -> str:
     default = getattr(parameter.default, "value", parameter.default)
     is_empty = default in (None, False, True, (), [], "") or callable(default)
     shown = "" if is_empty else f"`{default}`"
-    return f"| {_cell(names)} | {_cell(shown)} | {_cell(parameter.help or '')} |"
+    return _cell(names), _cell(shown), _cell(parameter.help or "")
 
 
 # Settings
@@ -131,12 +174,17 @@ def _http() -> Iterator[str]:
         yield from (
             f"## `{endpoint.method} {endpoint.path}`",
             "",
-            _prose(_doc(endpoint.handler)),
+            _prose(_without_query(_doc(endpoint.handler))),
             "",
         )
         role = f"a key with the role `{endpoint.role.name.lower()}`" if endpoint.role else "no key"
         yield from (f"Needs {role}.", "")
         yield from _operation(operation)
+
+
+def _without_query(text: str) -> str:
+    """Return a description without the names of parameters, which the table below it lists."""
+    return re.sub(r"\n`\?[^`]*`$", "", re.sub(r": `\?[^`]*`\.", ".", text))
 
 
 def _operation(operation: dict[str, Any]) -> Iterator[str]:
