@@ -1,1 +1,1 @@
-"""Benchmarks side by side: the same work done our way and another, and the ratio of the two."""
+"""Benchmarks that compare Downriver with another way to do the same work, and report the ratio."""

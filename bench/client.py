@@ -20,14 +20,14 @@ _STORED = b"HTTP/1.1 201 "
 
 
 class Outcome(msgspec.Struct):
-    """What came of posting events: how long it took, and how long each one did."""
+    """The result of posting events: the total time, and the time of each event."""
 
     seconds: float
     latencies: list[float]
 
     @property
     def rate(self) -> float:
-        """Events a second."""
+        """Events per second."""
         return len(self.latencies) / self.seconds
 
 
@@ -42,7 +42,7 @@ def event_of(request: bytes) -> bytes:
 
 
 def post_all(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> Outcome:
-    """Post until there are no more requests or the time is up; each must be answered 201."""
+    """Post until there are no more requests or the time is up. Each response must be 201."""
     load = _Load(requests, time.perf_counter() + seconds, lambda request: None)
     started = time.perf_counter()
     uvloop.run(load.run(port, connections))
@@ -53,7 +53,7 @@ def post_all(port: int, requests: Iterator[bytes], *, connections: int, seconds:
 
 
 async def post_until_cut_off(port: int, requests: Iterator[bytes], connections: int) -> list[bytes]:
-    """Post until the server is gone or refuses, and return the requests it answered 201."""
+    """Post until the server is down or refuses, and return the requests with response 201."""
     stored: list[bytes] = []
     load = _Load(requests, float("inf"), stored.append)
     await load.run(port, connections)
@@ -61,7 +61,7 @@ async def post_until_cut_off(port: int, requests: Iterator[bytes], connections: 
 
 
 class _Load:
-    """The requests still to be sent, by whichever connection is free."""
+    """The remaining requests, which all connections share."""
 
     def __init__(
         self, requests: Iterator[bytes], deadline: float, stored: Callable[[bytes], None]
@@ -112,7 +112,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._answer += data
         if b"\r\n\r\n" not in self._answer:
-            return  # and once it is: a 201 has no body
+            return  # the headers are incomplete; a 201 has no body
         assert self._request is not None
         if not self._answer.startswith(_STORED):
             self._load.failure = f"answered {self._answer.decode()}"

@@ -5,9 +5,9 @@ runs `downriver gate --repo REPO --base COMMIT~1 --head COMMIT` with an empty st
 It prints the verdict, whether it is complete, the rule that decided with its reason, and the CPU
 seconds of the command. Nothing is checked out and nothing in the repository changes.
 
-The verdicts are to be read against the diffs (`git show COMMIT`) by a person: the program cannot
-tell whether an approval is right. `--json FILE` keeps the verdicts; commits that FILE has are not
-replayed again. `--again` replays those of FILE only, and prints which verdicts are different now.
+A person has to compare the verdicts with the diffs (`git show COMMIT`), because the program cannot
+decide whether an approval is correct. `--json FILE` stores the verdicts; commits in FILE are not
+replayed. `--again` replays only the commits in FILE, and prints the verdicts that changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Concurrent questions, compared with the same questions behind one lock.
+"""Concurrent queries, compared with the same queries behind one lock.
 
-Every question used to hold the graph's lock until it was answered. `OneLock` does that again, so
-that both are measured in one run, on the same store.
+In earlier versions every query held a lock of the graph until it was answered. `OneLock` does the
+same, so that both designs are measured in one run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 IMPACTS = (0, 1, 4)
 READERS = (1, 2, 4, 8, 16)
 _BATCH = 2_000
-_CHANGES_AT_ONCE = 50  # in one impact question, as a gate asks about a pull request
-_PAUSE = 0.005  # seconds between two traces: one person or page, not a load test
+_CHANGES_AT_ONCE = 50  # in one impact query, as for a pull request
+_PAUSE = 0.005  # seconds between two traces: the load of one user
 
 
 class Scale(NamedTuple):
@@ -40,7 +40,7 @@ class Scale(NamedTuple):
 
 
 class Questions(Protocol):
-    """What is asked."""
+    """The measured queries."""
 
     def trace(self, entity: str) -> Trace:
         """Trace downstream."""
@@ -50,7 +50,7 @@ class Questions(Protocol):
 
 
 class OneLock:
-    """Questions that take turns: each holds one lock until it is answered."""
+    """Queries that run one after another, behind one lock."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
@@ -76,7 +76,7 @@ def run(*, quick: bool) -> Iterator[Table]:
 
 @contextmanager
 def _store(scale: Scale) -> Iterator[tuple[Company, Lineage]]:
-    """Make a store that nothing has been asked of: its SQL is not parsed yet."""
+    """Create a store without cached values: its SQL is not parsed yet."""
     company = Company(scale.models)
     with tempfile.TemporaryDirectory() as folder, Lineage.open(folder) as lineage:
         events = list(company.events())
@@ -107,12 +107,12 @@ def _latency(scale: Scale) -> Table:
             )
         )
     return Table(
-        f"Milliseconds a trace takes while impacts run, {scale.models:,} SQL models",
+        f"Milliseconds per trace while impacts run, {scale.models:,} SQL models",
         ("running", "lock p50", "p99", "max", "snapshot p50", "p99", "max", "p99 ratio"),
         rows,
         (
-            f"An impact question simulates {_CHANGES_AT_ONCE} changes; the SQL is parsed cold.",
-            "All threads share one interpreter: running impacts slow a trace, but do not stop it.",
+            f"An impact query simulates {_CHANGES_AT_ONCE} changes; no SQL is parsed in advance.",
+            "All threads share one interpreter, so running impacts make traces slower.",
         ),
     )
 
@@ -171,10 +171,10 @@ def _throughput(scale: Scale) -> Table:
                 )
             )
     return Table(
-        f"Traces a second by reading threads, {scale.models:,} SQL models",
+        f"Traces per second by reading threads, {scale.models:,} SQL models",
         ("readers", "one lock", "snapshots", "ratio"),
         rows,
-        ("Python runs one thread at a time: SQLite and compiled walks are what overlaps.",),
+        ("Python runs one thread at a time; only SQLite and compiled walks run in parallel.",),
     )
 
 

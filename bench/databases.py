@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def sqlite_file() -> Iterator[str]:
-    """Give the path of a SQLite store that does not exist yet."""
+    """Yield the path of a SQLite store that does not exist yet."""
     with tempfile.TemporaryDirectory(prefix="downriver-bench-") as folder:
         yield str(Path(folder) / "lineage.db")
 
 
 @contextmanager
 def postgres_database(server_url: str) -> Iterator[str]:
-    """Give the URL of an empty database on a running server."""
+    """Yield the URL of an empty database on a running server."""
     name = f"bench_{uuid4().hex}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

@@ -1,7 +1,7 @@
-"""What tests and benchmarks download, kept for all checkouts of one user.
+"""Downloads of tests and benchmarks, shared by all checkouts of a user.
 
-Files are under `DOWNRIVER_TEST_CACHE`, else under the user's cache directory. Several processes may
-ask for the same download: one makes it, the others wait.
+Files are under `DOWNRIVER_TEST_CACHE`, else under the user's cache directory. If several processes
+need the same download, one makes it and the others wait.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def cache_folder(kind: str) -> Path:
 
 @contextmanager
 def unfinished(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder, and tell whether its content has to be made.
+    """Hold the lock of a folder, and yield whether its content is missing.
 
-    A mark is written last, so an interrupted download starts over.
+    A marker file is written last, so an interrupted download starts again.
     """
     ready = folder / ".ready"
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _CONNECTIONS = 8
 _SHORTEST, _LONGEST = 0.3, 1.0  # seconds under load until the kill
 _COLUMNS = 4
-_JOBS_A_ROUND = 10**6  # more than a round gets to
+_JOBS_A_ROUND = 10**6  # more than one round can send
 _REPEATED_EVERY = 3
 _DATABASE_KILLED_EVERY = 4
 
 
 class Survival(msgspec.Struct):
-    """What was found after all the kills."""
+    """The result after all kills."""
 
     rounds: int = 0
     database_kills: int = 0
@@ -47,12 +47,12 @@ class Survival(msgspec.Struct):
 
     @property
     def intact(self) -> bool:
-        """True if nothing was lost and nothing is wrong."""
+        """True if no acknowledged event is lost and log and catalog are intact."""
         return not self.missing and not self.chain_faults and self.catalog_is_the_log
 
 
 def run(*, quick: bool) -> Iterator[Table]:
-    """Kill servers on both stores and yield what was found."""
+    """Kill servers on both stores and yield the result."""
     rounds = 6 if quick else 20
     with sqlite_file() as location:
         sqlite = kill_repeatedly(location, rounds)
@@ -65,9 +65,10 @@ def run(*, quick: bool) -> Iterator[Table]:
         (
             f"{_CONNECTIONS} connections post events; after a random {_SHORTEST} to {_LONGEST} s "
             "the server gets SIGKILL and starts again on the same store.",
-            f"In {postgres.database_kills} of PostgreSQL's rounds the database and all its "
-            "processes get it too.",
-            "The log may hold more than was acknowledged: an answer can be cut off, an event not.",
+            f"In {postgres.database_kills} of PostgreSQL's rounds all processes of the "
+            "database get SIGKILL, too.",
+            "The log may contain more events than were acknowledged: the kill can prevent a "
+            "response.",
         ),
     )
 
@@ -87,9 +88,9 @@ def _row(store: str, survival: Survival) -> tuple[str, ...]:
 def kill_repeatedly(
     location: str, rounds: int, *, postmaster: Postmaster | None = None, seed: int = 1
 ) -> Survival:
-    """Load a server and kill it, again and again on one store; look after each kill.
+    """Load a server and kill it repeatedly on one store; check the log after each kill.
 
-    With a `postmaster`, some of the kills take the database along.
+    With a `postmaster`, the database is killed in some rounds, too.
     """
     chance = random.Random(seed)
     events = Events(_COLUMNS)
@@ -112,7 +113,7 @@ def kill_repeatedly(
 
 
 def _requests(events: Events, number: int) -> Iterator[bytes]:
-    """Yield requests without end: new jobs, some of which run again."""
+    """Yield an infinite sequence of requests: runs of new jobs, some of them repeated."""
     for count, event in enumerate(events.first_seen_from(number)):
         yield render_request(event)
         if count % _REPEATED_EVERY == 0:
@@ -122,7 +123,7 @@ def _requests(events: Events, number: int) -> Iterator[bytes]:
 async def _kill_under_load(
     location: str, requests: Iterator[bytes], seconds: float, database: Postmaster | None
 ) -> list[bytes]:
-    """Return the requests that were answered 201 before the end."""
+    """Return the requests that got a 201 before the kill."""
     with ServerProcess(location) as server:
         load = asyncio.create_task(post_until_cut_off(server.port, requests, _CONNECTIONS))
         await asyncio.sleep(seconds)
@@ -149,7 +150,7 @@ def _noting(entries: Iterable[LogEntry], digests: set[bytes]) -> Iterator[LogEnt
 
 
 def _catalog_is_the_log(location: str) -> bool:
-    """Tell whether folding the log again ends in the very catalog that survived."""
+    """Return whether a rebuild from the log equals the catalog after the kills."""
     with Lineage.open(location, create=False) as lineage:
         with lineage.store.reader() as reader:
             survived = reader.dump()

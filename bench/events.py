@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 INPUTS, OUTPUTS, COLUMNS = 3, 2, 30
 
-# Placeholders as wide as what takes their place, so that every event is equally long.
+# Placeholders have the width of their values, so that all events have the same size.
 _TAG = "@TAG@@@@"
 _RUN = "00000000-0000-0000-0000-000000000000"
 _TIME = "2026-01-01T00:00:00.000000Z"
@@ -26,24 +26,24 @@ _TYPES = ("BIGINT", "VARCHAR", "DECIMAL(18,2)", "VARCHAR", "VARCHAR", "TIMESTAMP
 
 
 class Events:
-    """A family of events alike in shape; `number` tells the jobs and datasets of one apart."""
+    """Events of the same shape; each `number` has its own job and datasets."""
 
     def __init__(self, columns: int = COLUMNS) -> None:
         self._template = json.dumps(_event(columns), separators=(",", ":")).encode()
         self._runs = 0
 
     def first_seen(self, number: int) -> bytes:
-        """Return an event of a job that no other number has: datasets and facets are new."""
+        """Return the first event of the job with this number: its datasets and facets are new."""
         return self._run_of(self._template.replace(_TAG.encode(), b"%08d" % number))
 
     def first_seen_from(self, number: int) -> Iterator[bytes]:
-        """Yield first-seen events without end."""
+        """Yield an infinite sequence of first events of jobs."""
         while True:
             yield self.first_seen(number)
             number += 1
 
     def repeat(self, event: bytes) -> bytes:
-        """Return the next run of the same job, every facet as before."""
+        """Return the next run of the same job, with unchanged facets."""
         at = event.index(b'"runId":"') + len(b'"runId":"')
         known_run = event[at : at + len(_RUN)]
         at = event.index(b'"eventTime":"') + len(b'"eventTime":"')

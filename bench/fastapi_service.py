@@ -1,6 +1,6 @@
-"""A collector as one would write it in an afternoon: FastAPI, pydantic, a transaction per event.
+"""A simple collector as a baseline: FastAPI, pydantic, one transaction per event.
 
-It stores the event, its datasets, job, run and edges, and answers when they are committed. It has
+It stores the event, its datasets, job, run and edges, and responds when they are committed. It has
 no facets, columns, hashes or search.
 
 `python -m bench.fastapi_service STORE` prints its port, and stops when its input ends.

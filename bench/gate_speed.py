@@ -1,11 +1,11 @@
 """Time of `downriver gate --base` on a repository of many dbt models, compared with `dbt parse`.
 
-`python -m bench.gate_speed [--models 1000] [--rounds 3] [--hub]`. A dbt project is made up and
-committed, captured once, then one staging model is edited: a column of it is renamed. With `--hub`
-four in five models read that one. Both tools are started as commands, turn by turn. Cold is without
-what either keeps (Python's compiled files, dbt's `partial_parse.msgpack`), warm with it. dbt is
-installed from PyPI into a virtualenv of its own on the first run. The two do not do the same: dbt
-reads the project, the gate also finds out what the edit means and follows it through every model.
+`python -m bench.gate_speed [--models 1000] [--rounds 3] [--hub]`. A dbt project is generated,
+committed and captured once. Then a column of one staging model is renamed. With `--hub`, four in
+five models read that model. Both tools are started as commands, alternately. A cold run starts
+without cached files (Python's compiled files, dbt's `partial_parse.msgpack`), a warm run with them.
+dbt is installed from PyPI into a separate virtualenv on the first run. The tools do different work:
+dbt parses the project; the gate also determines the effect of the edit on every model.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `python -m bench.impact_fuzz [--projects 30] [--models 20] [--changes 20] [--seed 1] [--show]`. Each
 project has random source tables with random rows, and models that select, cast, compute, filter,
 join, aggregate, unite and copy them in random ways. DuckDB executes every model before and after
-each change. The errors and changes that it shows are compared with those that Downriver predicts.
+each change. The observed errors and differences are compared with those that Downriver predicts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Project:
     # Models
 
     def _add_model(self, name: str) -> None:
-        """Add a model that DuckDB executes; another one is generated where it does not."""
+        """Add a model that DuckDB can execute. If it cannot, generate another one."""
         shapes = (self._select, self._select, self._filter, self._join, self._aggregate,
                   self._aggregate, self._star, self._unite, self._with)  # fmt: skip
         query = self._random.choice(shapes)()
@@ -186,7 +186,7 @@ def _templates(kind: str) -> tuple[str, ...]:
 def run_fuzz(
     projects: int, models: int, changes: int, seed: int
 ) -> tuple[dict[str, Tally], list[Wrong], int]:
-    """Generate projects, try a sample of changes of each, and return the tallies of all."""
+    """Generate projects, try a sample of changes of each, and return the counts of all."""
     tallies: dict[str, Tally] = {}
     wrong: list[Wrong] = []
     tried = 0
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--changes", type=int, default=20, help="per cent of all changes to try")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="list what was wrong")
+    parser.add_argument("--show", action="store_true", help="list the wrong predictions")
     arguments = parser.parse_args()
     tallies, wrong, tried = run_fuzz(
         arguments.projects, arguments.models, arguments.changes, arguments.seed

@@ -3,8 +3,8 @@
 `python -m bench.impact_oracle [--show]`. Each source column is renamed, dropped and given other
 types, and each source table gets new columns, under names of its own and of other tables. Every
 change is made to a real DuckDB database in which all models were built before, and every model is
-built again in order. Who then ends in an error, who has other columns or rows, and who is as
-before is compared with what Downriver says.
+built again in order. The outcome of each model (error, other columns or rows, or unchanged) is
+compared with the prediction of Downriver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMESPACE = "oracle"
 _TARGETS = ("inc_orders", "inc_events", "inc_payments")
 _MODEL = re.compile(r"^-- model: (\w+)\n(.*?)(?=^-- model: |\Z)", re.MULTILINE | re.DOTALL)
 _WRITES = re.compile(r"(?:create or replace (?:table|view)|insert into) (\w+)")
-# Types a column gets: one that holds all it held, and others that mean something else.
+# New types of a column: one that contains all old values, and others that do not.
 _RETYPES = {
     "INTEGER": ("BIGINT", "VARCHAR", "DOUBLE"),
     "BIGINT": ("VARCHAR", "DOUBLE"),
@@ -51,14 +51,14 @@ class Model(NamedTuple):
 
     @property
     def writes(self) -> str:
-        """The table or view it makes or adds to."""
+        """The table or view that it creates or adds to."""
         found = _WRITES.search(self.sql)
         assert found is not None
         return found[1]
 
 
 class Trial(NamedTuple):
-    """A change, and the statements that make it."""
+    """A change, and its statements."""
 
     change: Change
     statements: list[str]
@@ -70,11 +70,11 @@ def list_models() -> list[Model]:
     return [Model(m[1], m[2].strip().rstrip(";")) for m in _MODEL.finditer(text)]
 
 
-# What really happens
+# Actual outcomes
 
 
 class Rebuilt(NamedTuple):
-    """What became of each model: `error`, `changed`, `stale` or `same`."""
+    """The outcome of each model: `error`, `changed`, `stale` or `same`."""
 
     outcomes: dict[str, str]
     errors: dict[str, str]
@@ -95,7 +95,7 @@ class ModelDatabase:
         self._before = self._rebuild([])
 
     def try_change(self, trial: Trial) -> Rebuilt | None:
-        """Make a change and build everything again; None when the database refuses the change."""
+        """Make a change and build all models again; None if the database rejects the change."""
         found = self._rebuild(trial.statements)
         if found is None or self._before is None:
             return None
@@ -112,7 +112,7 @@ class ModelDatabase:
         return Rebuilt(outcomes, errors)
 
     def _is_behind(self, model: Model, outcomes: dict[str, str]) -> bool:
-        """Tell whether a model reads what a failed one should have renewed."""
+        """Return whether a model reads a table that a failed model should have rebuilt."""
         words = set(re.findall(r"\w+", model.sql)) - {model.writes}
         return any(
             other.writes in words and outcomes.get(other.name) in ("error", "stale")
@@ -157,7 +157,7 @@ def _schemas(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]
     return found
 
 
-# What is tried
+# Changes to try
 
 
 def list_trials(schemas: dict[str, dict[str, str]], sources: list[str]) -> Iterator[Trial]:
@@ -204,13 +204,13 @@ def _required(table: str, name: str) -> Trial:
     )
 
 
-# What we say
+# Predictions
 
 
 def open_lineage(
     folder: Path, models: list[Model], database: ModelDatabase, tables: list[str]
 ) -> Lineage:
-    """Return a store that knows the sources' schemas and every model's SQL, and nothing else."""
+    """Return a store with the schemas of the sources and the SQL of the models only."""
     lineage = Lineage.open(str(folder / "lineage"))
     lineage.ingest([_schema_event(table, database.schemas[table]) for table in tables])
     for model in models:
@@ -242,20 +242,20 @@ _REPORTED = {
 
 
 def predict(lineage: Lineage, change: Change, models: list[Model]) -> dict[str, str]:
-    """Return what we say becomes of each model."""
+    """Return the predicted outcome of each model."""
     named = msgspec.structs.replace(change, dataset=f"dataset:{NAMESPACE}:{change.dataset}")
     reported = {}
     for effect in lineage.impact([named]).effects:
         reported[effect.consumer.rpartition(":")[2]] = _REPORTED[effect.outcome]
-    # A model that is alone in filling its table goes by the table's name.
+    # The only model that fills a table has the name of the table.
     return {m.name: reported.get(f"job_{m.name}", reported.get(m.writes, "same")) for m in models}
 
 
-# Comparing
+# Comparison
 
 
 class Tally(NamedTuple):
-    """How often each pair of actual and predicted outcome occurred."""
+    """The number of occurrences of each pair of actual and predicted outcome."""
 
     counts: Counter[tuple[str, str]]
 
@@ -265,7 +265,7 @@ class Tally(NamedTuple):
         return self.counts[(kind, kind)] / real if real else 1.0
 
     def precision(self, kind: str) -> float:
-        """Return the share of predictions of this kind that were right."""
+        """Return the share of predictions of this kind that were correct."""
         reported = sum(n for (_, predicted), n in self.counts.items() if predicted == kind)
         return self.counts[(kind, kind)] / reported if reported else 1.0
 
@@ -281,9 +281,9 @@ class Wrong(NamedTuple):
 
 
 def run_trials(only: str = "", every: int = 1) -> tuple[dict[str, Tally], list[Wrong], int]:
-    """Try every change, and return the tally by type of change, what was wrong, and how many.
+    """Try every change; return the counts by type of change, the wrong predictions, and the total.
 
-    `only` is one type of change; `every` tries each so many-th of all.
+    `only` selects one type of change. With `every` = n, only each n-th change is tried.
     """
     sources = (PROJECT / "sources.sql").read_text("utf-8")
     return run_project(
@@ -331,7 +331,7 @@ def run_project(
 
 
 def total(tallies: dict[str, Tally]) -> Tally:
-    """Return one tally of all."""
+    """Return the sum of counts."""
     counts: Counter[tuple[str, str]] = Counter()
     for tally in tallies.values():
         counts.update(tally.counts)
@@ -340,7 +340,7 @@ def total(tallies: dict[str, Tally]) -> Tally:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--show", action="store_true", help="list what was wrong")
+    parser.add_argument("--show", action="store_true", help="list the wrong predictions")
     parser.add_argument("--only", default="", help="one type of change, such as TypeChange")
     arguments = parser.parse_args()
     tallies, wrong, tried = run_trials(arguments.only)

@@ -1,8 +1,8 @@
 """Impact answers per second, on a graph of many models.
 
-`python -m bench.impact_speed [--models 10000] [--changes 3000]`. A company of layered SQL models is
-made up: each selects by name or by star from one to three others, filters, joins and groups. The
-first question about a part of it parses the SQL there; from then on it is kept. Reported are both.
+`python -m bench.impact_speed [--models 10000] [--changes 3000]`. It generates layers of SQL models:
+each selects by name or by star from one to three others, filters, joins and groups. The first query
+about a part of the graph parses the SQL there, and later queries reuse it. Both times are reported.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LAYERS = 8
-_SOURCES_EACH = 20  # models to one source table
+_SOURCES_EACH = 20  # models per source table
 _COLUMNS = 12
 _BATCH = 2_000
 
 
 class Company:
-    """Made-up sources and models, the same for the same seed."""
+    """Generated sources and models, the same for the same seed."""
 
     def __init__(self, models: int, seed: int = 7) -> None:
         self._random = random.Random(seed)
@@ -38,7 +38,7 @@ class Company:
         }
         self.models: list[tuple[str, list[str], str]] = []
         for layer in range(_LAYERS):
-            below = list(self.columns)  # any layer reads any below it, as real ones do
+            below = list(self.columns)  # a model may read any lower layer, as in real projects
             size = models // _LAYERS + (layer < models % _LAYERS)
             self.models += [self._model(f"mart.m{layer}_{at}", at, below) for at in range(size)]
 
@@ -74,7 +74,7 @@ class Company:
             )
 
     def changes(self, count: int) -> list[Change]:
-        """Return changes to columns anywhere in the graph."""
+        """Return changes to random columns of the graph."""
         tables = list(self.columns)
         found: list[Change] = []
         for _ in range(count):
@@ -110,7 +110,7 @@ def _event(kind: str, **content: Any) -> bytes:
 
 
 def measure(models: int, changes: int) -> Iterator[str]:
-    """Yield what was measured, line by line."""
+    """Yield the results line by line."""
     company = Company(models)
     with tempfile.TemporaryDirectory() as folder, Lineage.open(folder) as lineage:
         events = list(company.events())

@@ -29,7 +29,7 @@ _WARM_UP = 64
 
 
 class Scale(NamedTuple):
-    """How much to do: events a phase, at most so many seconds of it, and how often."""
+    """The size of the benchmark: events per phase, maximum seconds per phase, and rounds."""
 
     events: int
     seconds: float
@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What was measured."""
+    """One combination of settings that is measured."""
 
     store: str
     connections: int
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """One phase of one round: what the client saw, and what the server did meanwhile."""
+    """One phase of one round: the result at the client, and the times of the server."""
 
     outcome: Outcome
     before: Times
@@ -68,7 +68,7 @@ def run(*, quick: bool) -> Iterator[Table]:
             "PostgreSQL": lambda: postgres_database(server_url),
         }
         for at in range(scale.rounds):
-            # Side by side within a round, so that a busy moment of the machine hits both.
+            # Alternate within a round, so that other load on the machine affects both.
             for store, new_store in new_stores.items():
                 for connections in scale.connections[: 1 if at else None]:
                     for naive in (False, True):
@@ -82,7 +82,7 @@ def run(*, quick: bool) -> Iterator[Table]:
 
 
 class _Load:
-    """The events of both phases, made before the clock starts."""
+    """The events of both phases, generated before the measurement starts."""
 
     def __init__(self, count: int) -> None:
         events = Events()
@@ -91,7 +91,7 @@ class _Load:
         self._events = events
 
     def repeats(self, known: int) -> list[bytes]:
-        """Return as many runs again, of the jobs that the server got to know: the first ones."""
+        """Return the same number of further runs of the first jobs, which the server has stored."""
         jobs = islice(cycle(self.first_seen[:known]), len(self.first_seen))
         return [self._events.repeat(event) for event in jobs]
 
@@ -145,12 +145,12 @@ def _comparison(results: Results, scale: Scale) -> Table:
         ("", "events/s", "naive events/s", "ratio", "p50 / p99 ms", "naive p50 / p99 ms"),
         rows,
         (
-            f"19 KB events (3 inputs, 2 outputs, 30-column schemas, 60 column edges) over HTTP, "
-            f"answered 201 once on disk. With {scale.connections[0]} connections, median of "
-            f"{scale.rounds}.",
-            "Naive: the same server and store, but one transaction an event, a row for every "
-            "column and column edge, a statement for each row looked for or written, and no "
-            "caches.",
+            "19 KB events (3 inputs, 2 outputs, 30-column schemas, 60 column edges) over "
+            "HTTP; the response 201 means that the event is on disk. With "
+            f"{scale.connections[0]} connections, median of {scale.rounds}.",
+            "Naive: the same server and store, but one transaction per event, a row for every"
+            " column and column edge, a statement for each row that is read or written, and "
+            "no caches.",
         ),
     )
 
@@ -164,7 +164,7 @@ def _repeats(results: Results, scale: Scale) -> Table:
             ratio = render_ratio(_rate(again) / _rate(first), REPEAT_TARGET)
             rows.append((f"{store}, {connections} connections", ratio))
     return Table(
-        "Ingest: a run whose facets are unchanged, against a first-seen one",
+        "Ingest: a repeated run with unchanged facets, compared with a first-seen one",
         ("", "repeat / first-seen"),
         rows,
     )
@@ -179,15 +179,16 @@ def _steps(results: Results, load: _Load) -> Table:
             middle = sorted(rounds, key=lambda measured: measured.outcome.rate)[len(rounds) // 2]
             rows.append((f"{store}, {phase}", *_step_cells(middle, decode)))
     return Table(
-        "Ingest: where the time goes, µs an event (share of the time it takes)",
+        "Ingest: time by step, µs per event (share of the total)",
         ("", "decode", "fold", "pack", "append", "project", "commit", "the rest", "server CPU"),
         rows,
         (
             "decode: reading the envelope. fold: event to facts. pack: compressing it. append: "
             "hash chain and log. project: facts to rows. commit: until on disk.",
-            "Decoding was timed by itself. The rest is HTTP, at both ends, and waiting for it: a "
-            "burst is written when it has arrived.",
-            "Where the server's CPU is near the whole, Python is the floor; else the database is.",
+            "Decoding was measured separately. The rest is HTTP in client and server, and "
+            "waiting for the batch.",
+            "If the server's CPU time is close to the total, Python limits the rate, "
+            "otherwise the database.",
         ),
     )
 

@@ -83,7 +83,7 @@ def main() -> None:
     for table in run(sizes, options.memory, quick=options.quick, only=options.only):
         print_table(table, console)
         tables.append(table)
-        if options.markdown:  # after each table, so that an interrupted run keeps its results
+        if options.markdown:  # after each table, so that an interrupted run has results
             options.markdown.write_text(render_markdown(_latest(tables)), "utf-8")
 
 

@@ -42,8 +42,8 @@ def fold_here(path: Path) -> None:
 def parse_by_hand(spark: SparkSession, path: Path, target: str) -> None:
     """Write nodes, edges, runs, schemas, column edges and statistics of a file of events.
 
-    No hash of an event or facet, no quarantine, no history of facets, no rules for aliases: what a
-    team has after a day of writing SQL.
+    Without hashes of events and facets, quarantine, history of facets and rules for aliases: about
+    a day of work.
     """
     events = spark.read.schema(_EVENT).json(str(path)).persist()
     made = {

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 _NAMESPACE = "snowflake://acme"
 _LAYERS = 8
 _COLUMNS = 20
-_READ_PER_COLUMN = 3  # columns of an input that a column is computed from
+_READ_PER_COLUMN = 3  # input columns of a computed column
 _START = 1_767_225_600  # 2026-01-01
 _DAY = 86_400
 

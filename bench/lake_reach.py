@@ -36,9 +36,9 @@ def measure_reach(spark: SparkSession, small: tuple[int, int], large: tuple[int,
         ("nodes / edges", "pairs counted", "bits, s", "MB", "iterative joins, s", "MB"),
         rows,
         (
-            "Exact; checked by walks from 50 nodes. Bits: one core, in a separate process. "
-            "Joins: Spark on two cores. They list every pair: four billion for a component of "
-            "a million edges, too many for the disk.",
+            "The counts are exact, and checked by walks from 50 nodes. Bits: one core, in a "
+            "separate process. Joins: Spark on two cores. They list every pair: four billion "
+            "for a component of a million edges, too many for the disk.",
         ),
     )
 

@@ -1,7 +1,7 @@
 """A generated catalog for reads: teams and layers as in `bench.warehouse`, with labels and columns.
 
 A dataset has ten columns, a schema, column lineage from its inputs, a writer with a job type, and
-in part tags, owners and a second name. The same events come out for the same size.
+in part tags, owners and a second name. The same size gives the same events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INTEGRATIONS = ("DBT", "SPARK", "AIRFLOW")
 
 
 class LargeCatalog:
-    """Which datasets and jobs there are. Datasets are numbered from 1."""
+    """The datasets and jobs. Datasets are numbered from 1."""
 
     def __init__(self, datasets: int) -> None:
         self.datasets = datasets
@@ -44,7 +44,7 @@ class LargeCatalog:
         return f"team_{number % _TEAM:03d}.{subject}_{grain}_{number:06d}"
 
     def fields(self, number: int) -> list[str]:
-        """Return the columns of a dataset: some that many have, some of its own subject."""
+        """Return the columns of a dataset: some common columns, and some of its own subject."""
         subject = _SUBJECTS[number % len(_SUBJECTS)]
         own = [f"{subject}_{field}_{number % 97:02d}" for field in _FIELDS[: COLUMNS_EACH - 3]]
         return ["id", "created_at", "updated_at", *own]

@@ -1,7 +1,7 @@
-"""Jars that benchmarks and tests compare with, fetched once by the Ivy that is part of Spark.
+"""Jars of the tools that tests and benchmarks compare with, downloaded once by Spark's Ivy.
 
-`python -m bench.maven` fetches all of them. CI does so while it checks the code: a server has
-hundreds of jars, which Ivy fetches one after the other.
+`python -m bench.maven` downloads all of them. CI does so while it checks the code, because Ivy
+downloads hundreds of jars one after another.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class JarUnavailableError(Exception):
 
 
 def fetch_jar(artifact: str) -> Path:
-    """Return the jar of `group:name:version`, fetched unless it is here."""
+    """Return the jar of `group:name:version`, downloaded if it is missing."""
     return _fetch(artifact, "-notransitive") / _file_name(artifact)
 
 
 def fetch_program(artifact: str) -> Path:
-    """Return the folder with a jar and all jars it depends on, fetched unless they are here."""
+    """Return the folder with a jar and its dependencies, downloaded if they are missing."""
     return _fetch(artifact)
 
 
@@ -57,7 +57,7 @@ def _file_name(artifact: str) -> str:
 
 
 def _retrieve(artifact: str, pattern: str, *options: str) -> str:
-    """Let Ivy copy jars to the paths of a pattern, and return the end of what it printed."""
+    """Let Ivy copy jars to the paths of a pattern, and return the end of its output."""
     group, name, version = artifact.split(":")
     done = subprocess.run(
         [

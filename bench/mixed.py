@@ -2,8 +2,8 @@
 
 `python -m bench.mixed [--datasets 50000] [--seconds 20] [--base REF]`. The older code is checked
 out into a temporary worktree. Both versions start as `downriver serve` on stores that they fill
-themselves. Half of the connections write events, the others ask for traces, entities and searches,
-of which one in twenty wants 1,000 matches. CPU time is that of the whole server process.
+themselves. Half of the connections write events, the others request traces, entities and searches.
+One search in twenty has a limit of 1,000 matches. CPU time is that of the whole server process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BUSY = 503
 
 
 class Mixed(NamedTuple):
-    """How long each answered request took, how many were refused, and the CPU time of all."""
+    """The time of each answered request, the number of refused ones, and the total CPU time."""
 
     reads: list[float]
     writes: list[float]
@@ -185,7 +185,7 @@ def run(base: str, datasets: int, seconds: float) -> Table:
         f"{_CONNECTIONS} connections, reads and writes mixed, {datasets:,} datasets: ms",
         ("code", "reads/s", "p50", "p99", "writes/s", "p50", "p99", "refused", "CPU ms/answer"),
         [_row(name, mixed, seconds) for name, mixed in found.items()],
-        ("Each connection has asked once before, so that the graph is loaded.",),
+        ("Each connection made one request before the measurement, so the graph is loaded.",),
     )
 
 
@@ -204,8 +204,10 @@ def _row(name: str, mixed: Mixed, seconds: float) -> tuple[str, ...]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--datasets", type=int, default=50_000, help="How many datasets to make.")
-    parser.add_argument("--seconds", type=float, default=20, help="How long to load each version.")
+    parser.add_argument("--datasets", type=int, default=50_000, help="The number of datasets.")
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="The seconds of load per version."
+    )
     parser.add_argument("--base", default=_BEFORE_READ_POOL, help="The commit to compare with.")
     options = parser.parse_args()
     table = run(options.base, options.datasets, options.seconds)

@@ -1,8 +1,8 @@
-"""The baseline: the same store, written in the obvious way.
+"""The baseline: the same store without batching and caches.
 
-One transaction an event; a row for every column and column edge; every row is looked for and then
-written, one statement each; nothing is remembered from one event to the next. All else is the same
-code, so a ratio tells what batching, group commit, packing and caches are worth.
+It uses one transaction per event, a row for every column and column edge, and one statement to find
+and one to write each row. It caches nothing between events. All other code is the same, so a ratio
+shows the gain by batching, group commit, packing and caches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class NaiveLineage(Lineage):
-    """Writes each event by itself, in the order they come."""
+    """Writes each event separately, in the order of arrival."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -37,7 +37,7 @@ class NaiveLineage(Lineage):
 
 
 class NaiveSession(StoreSession):
-    """Commits each event in a transaction of its own."""
+    """Commits each event in a separate transaction."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -48,7 +48,7 @@ class NaiveSession(StoreSession):
         return [self._thread.submit(self._append, event) for event in events]
 
     def close(self) -> None:
-        """Write what is waiting and release the store."""
+        """Write the queued events and release the store."""
         self._thread.shutdown()
         super().close()
 
@@ -61,7 +61,7 @@ class _Naive(SqlStore):
         """Write events one transaction each."""
         receipts: list[Receipt] = []
         for event in events:
-            self._projection = _NaiveProjection()  # which remembers nothing yet
+            self._projection = _NaiveProjection()  # with empty caches
             receipts += super().append([event])
         return receipts
 
@@ -83,7 +83,7 @@ class _NaiveProjection(Projection):
         sql = "SELECT id FROM naive_columns WHERE dataset = ? AND field = ?"
         for dataset, fields in wanted.items():
             if dataset in self._complete:
-                continue  # even the naive knows that a dataset it has just made has no columns yet
+                continue  # a dataset that was created in this transaction has no columns yet
             for field in fields:
                 self._columns[dataset].update(
                     (field, row[0]) for row in tx.rows(sql, (dataset, field))
@@ -106,10 +106,10 @@ class _NaiveProjection(Projection):
                 tx.merge(_DERIVES, [(number, name, source, target, *said)])
 
     def _forget_changes(self, tx: SqlTransaction, changed: int) -> None:
-        """Nothing: it would be asked for with every event, for nothing is remembered."""
+        """Do nothing: without caches, this would run for every event."""
 
     def _is_new(self, key: NaturalKey, row: Row) -> bool:
-        return False  # every row is looked for
+        return False  # so that every row needs a query
 
 
 _COLUMNS = CatalogTable("naive_columns", (("id", "int"), ("dataset", "int"), ("field", "text")), "")
@@ -144,11 +144,11 @@ def _make_tables(tx: SqlTransaction) -> None:
 
 
 class NaiveSqliteStore(_Naive, SqliteStore):
-    """SQLite, a row at a time."""
+    """SQLite, one row per statement."""
 
 
 class NaivePostgresStore(_Naive, PostgresStore):
-    """PostgreSQL, a row at a time; the driver still prepares each kind of statement once."""
+    """PostgreSQL, one row per statement; the driver prepares each kind of statement once."""
 
 
 class _RowByRow:

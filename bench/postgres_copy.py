@@ -25,9 +25,9 @@ _CHUNK = 100_000
 def copy_rows(
     connection: psycopg.Connection, table: CatalogTable, values: Mapping[str, Values | int | bytes]
 ) -> None:
-    """Copy rows into a table, a column each; what is not an array is the same in every row.
+    """Copy rows into a table, given as columns; a value that is no array is used in every row.
 
-    Texts and bytes are fixed-width (`S12`): so every row is as long as the next.
+    Texts and bytes have a fixed width (`S12`), so that all rows have the same length.
     """
     count = max(len(value) for value in values.values() if isinstance(value, np.ndarray))
     layout = _layout(table, values)

@@ -29,22 +29,22 @@ class Postmaster:
             row = connection.execute("SHOW data_directory").fetchone()
         assert row is not None
         self._data = Path(row[0])
-        # What it was started with, as it noted itself.
+        # The command with which it was started, as recorded by PostgreSQL.
         self._command = shlex.split((self._data / "postmaster.opts").read_text())
         self._restarted: subprocess.Popen[bytes] | None = None
 
     def kill(self) -> None:
-        """End the server and all its children at once, leaving recovery to the next start."""
+        """Kill the server and all its children; the next start recovers the data."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             children = [row[0] for row in connection.execute("SELECT pid FROM pg_stat_activity")]
         self._end(signal.SIGKILL, children)
 
     def stop(self) -> None:
-        """End the server in order."""
+        """Stop the server with a fast shutdown."""
         self._end(signal.SIGINT, [])
 
     def start(self) -> None:
-        """Start it again and wait until it takes connections."""
+        """Start the server again and wait until it accepts connections."""
         deadline = time.monotonic() + _START_SECONDS
         owner = self._data.stat()
         while time.monotonic() < deadline:
@@ -58,7 +58,7 @@ class Postmaster:
                 user=owner.st_uid,
                 group=owner.st_gid,
             )
-            # It ends when a child of the killed one still holds the shared memory: then again.
+            # The start fails while a child of the killed server holds the shared memory: retry.
             while self._restarted.poll() is None and time.monotonic() < deadline:
                 try:
                     psycopg.connect(self.url, connect_timeout=5).close()
@@ -69,7 +69,7 @@ class Postmaster:
         raise RuntimeError("PostgreSQL did not start again")
 
     def close(self) -> None:
-        """End the server if it was started again here; who started it first ends it otherwise."""
+        """Stop the server if this object has restarted it; else the first starter stops it."""
         if self._restarted is not None and self._restarted.poll() is None:
             self._restarted.send_signal(signal.SIGINT)
             self._restarted.wait()
@@ -78,10 +78,10 @@ class Postmaster:
         server = int((self._data / "postmaster.pid").read_text().split()[0])
         os.kill(server, how)
         for child in children:
-            with suppress(ProcessLookupError):  # gone by itself
+            with suppress(ProcessLookupError):  # it has ended already
                 os.kill(child, how)
         if self._restarted is None:
-            os.waitpid(server, 0)  # else it would look alive to the next one
+            os.waitpid(server, 0)  # else the next start would find a zombie process
         else:
             self._restarted.wait()
             self._restarted = None

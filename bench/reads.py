@@ -34,7 +34,7 @@ _WIDTH = 120
 
 
 class Read(NamedTuple):
-    """A question, how much it may cost, and what to do before each time it is asked."""
+    """A query, the target of its CPU time, and a step to run before each repetition."""
 
     name: str
     ask: Callable[[], Any]
@@ -44,7 +44,7 @@ class Read(NamedTuple):
 
 
 def list_reads(catalog: LargeCatalog, lineage: Lineage) -> list[Read]:
-    """Return the questions."""
+    """Return the queries to measure."""
     full_id = {n: f"dataset:{NAMESPACE}:{catalog.name(n)}" for n in range(1, catalog.datasets + 1)}
     hub = full_id[int(catalog.readers.argmax())]
     middle = catalog.name(catalog.datasets // 2).rpartition("_")[2]
@@ -190,7 +190,7 @@ def _location(options: argparse.Namespace) -> Iterator[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--datasets", type=int, default=50_000, help="How many datasets to make.")
+    parser.add_argument("--datasets", type=int, default=50_000, help="The number of datasets.")
     parser.add_argument("--store", help="Folder or PostgreSQL URL to keep the store in.")
     parser.add_argument("--postgres", action="store_true", help="Use a temporary PostgreSQL.")
     parser.add_argument("--only", default="", help="Measure reads whose name contains this.")

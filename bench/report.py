@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Table(msgspec.Struct):
-    """What was measured, one row each; `notes` say how to read it."""
+    """A table of results; `notes` explain its columns."""
 
     title: str
     headings: tuple[str, ...]
@@ -31,18 +31,18 @@ class Table(msgspec.Struct):
 
 
 def median(values: Iterable[float]) -> float:
-    """Return the middle value."""
+    """Return the median."""
     return statistics.median(values)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """Return the value that so many percent of all do not exceed."""
+    """Return a percentile of values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) * percent // 100, len(ordered) - 1)]
 
 
 def render_ratio(ratio: float, target: float | None = None) -> str:
-    """Return a ratio, and whether it is what we promise."""
+    """Return a ratio, and whether it reaches the target."""
     text = f"{ratio:.1f}×"
     if target is None:
         return text
@@ -50,7 +50,7 @@ def render_ratio(ratio: float, target: float | None = None) -> str:
 
 
 def render_ms(seconds: float) -> str:
-    """Return a time in milliseconds with two or three digits that matter."""
+    """Return a time in milliseconds with two or three significant digits."""
     ms = seconds * 1000
     return f"{ms:.3f}" if ms < 0.1 else f"{ms:.2f}" if ms < 10 else f"{ms:,.0f}"
 
@@ -71,7 +71,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def render_markdown(tables: Sequence[Table]) -> str:
-    """Return tables as a document that says where and when they were measured."""
+    """Return tables as a document that states where and when they were measured."""
     return "\n".join([*_environment(), *(_render_section(table) for table in tables)])
 
 
@@ -81,8 +81,8 @@ def _environment() -> list[str]:
         "",
         f"Measured {dt.date.today().isoformat()} on {os.cpu_count()} CPUs ({platform.machine()}), "
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, "
-        f"{_postgres_version()}, with `python -m bench`. Both sides of a ratio ran side by side in "
-        "the same run; ratios travel between machines better than times do.",
+        f"{_postgres_version()}, with `python -m bench`. Both sides of a ratio were measured "
+        "in the same run. Ratios vary less between machines than times.",
         "",
     ]
 

@@ -4,10 +4,9 @@
 in DuckDB for 28 nights on random data. Events have what an integration sees: schemas, row counts,
 nulls, column lineage, SQL and errors. On the last night one fault is injected into the data or the
 code: a dropped column, a late source, a spike of nulls, a changed filter, a failed job or a wrong
-join. Two harmless things happen the same night: another table gets a new column, and the SQL of
-another job gets a comment. Then an incident report is asked for at the end of the pipeline. The
-cause is found if the first suspect is the dataset where the fault was injected, or the job that
-writes it.
+join. Two harmless changes happen in the same night: another table gets a new column, and the SQL of
+another job gets a comment. Then the incident report of the last table is created. The cause is
+found if the first suspect is the dataset with the injected fault, or the job that writes it.
 """
 
 from __future__ import annotations
@@ -493,7 +492,7 @@ class Night:
         self._pipeline.load(self._db, self._chance, self._number)
         if fault is not None:
             self._inject(fault)
-        stopped: set[str] = set()  # an orchestrator does not start jobs behind a failed one
+        stopped: set[str] = set()  # an orchestrator does not start jobs downstream of a failed one
         for place, step in enumerate(self._pipeline.steps):
             at = self._at + dt.timedelta(minutes=5 * place)
             if fault is not None and fault.detail == "late" and step.table == fault.table:
@@ -511,7 +510,7 @@ class Night:
                 stopped.add(step.table)
 
     def _touched(self, fault: Fault) -> str:
-        """Return the job with an edit that changes nothing, the same for each fault."""
+        """Return the job with an edit without effect, the same for each fault."""
         jobs = [s.job for s in self._pipeline.steps if s.select and s.table != fault.table]
         return jobs[sum(map(ord, fault.detail)) % len(jobs)]
 
@@ -617,7 +616,7 @@ class Night:
 
 
 def _edited(step: Step, fault: Fault | None) -> str:
-    """Return the SQL of a job, as the fault changed it."""
+    """Return the SQL of a job with the fault."""
     if fault is None or step.table != fault.table or " -> " not in fault.detail:
         return step.select
     old, new = fault.detail.split(" -> ")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def sampling(look: Callable[[], None], every: float) -> Iterator[threading.Thread]:
-    """Call `look` at this interval of seconds, in a thread."""
+    """Call `look` at intervals of `every` seconds, in a thread."""
     stopped = threading.Event()
 
     def watch() -> None:

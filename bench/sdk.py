@@ -4,8 +4,8 @@
 store, which is on disk when a call returns. Flows are registered in three ways: awaited one by
 one, many at once with `asyncio.gather`, and as one list. daita-agents 0.15.1 is measured with its
 default store, which rewrites a file at each flow (so with few flows: its time per flow grows with
-their number), and in memory. networkx in memory stands for a script without a library; it stores
-nothing. Both are installed from PyPI into a virtualenv of their own.
+their number), and in memory. networkx in memory represents a script without a lineage library; it
+stores nothing. Both are installed from PyPI into a separate virtualenv.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ async def _at_once(tracker: Any, count: int) -> float:
 
 
 def run(flows: int, stored: int, traces: int) -> list[Table]:
-    """Measure all of them in one run."""
+    """Measure all libraries in one run."""
     python = _install()
     made = make_flows(flows)
     with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +135,7 @@ def _registering(
     (few, at_few), (most, at_most) = theirs.items()
     growth = (at_most.register - at_few.register) / (
         most - few
-    )  # seconds more a flow, for each stored flow
+    )  # additional seconds per flow, for each stored flow
     rows = [
         (
             name,

@@ -1,7 +1,7 @@
-"""The real server in a process of its own, for benchmarks that load it, time it or kill it.
+"""The real server in a separate process, for benchmarks that load, measure or kill it.
 
-`python -m bench.server STORE [--naive]` says its port on a line, then answers each line it reads
-with its step times so far, and stops when its input ends.
+`python -m bench.server STORE [--naive]` prints its port, then answers each input line with its step
+times so far, and stops at the end of its input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BACKLOG = 256
 
 
 class Times(msgspec.Struct):
-    """What a server has done since it started; `cpu` is in seconds, of its own process."""
+    """The work of a server since it started; `cpu` is the CPU time of its process in seconds."""
 
     steps: StepTimes
     cpu: float
@@ -62,18 +62,18 @@ class ServerProcess:
         self.stop()
 
     def times(self) -> Times:
-        """Return what it has done so far."""
+        """Return the step times so far."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"times\n")
         self._process.stdin.flush()
         return msgspec.json.decode(self._answer(), type=Times)
 
     def kill(self) -> None:
-        """End it at once, as a power cut or the kernel's out-of-memory killer would."""
+        """Kill the process, as a power failure or the kernel's out-of-memory killer would."""
         self._process.send_signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order, unless it is gone already."""
+        """Stop the process with a signal, unless it has ended already."""
         self._process.communicate()
 
     def _answer(self) -> bytes:

@@ -9,8 +9,9 @@ Downriver scans the same folder once, as `downriver capture scan FOLDER` does. E
   an output. A name that the code computes is in lineage when a job with inputs (or outputs) starts
   in the call, when a column that is used in the call is known, or when a dataset of the file is
   left over that no name in the file explains (one dataset for one such expression).
-- *a blind spot*: a blind spot is at the name. One that says that a statement was not read covers
-  the lines of that statement; any other covers only the call or the lines next to it, or the names
+- *a blind spot*: a blind spot is at the name. A blind spot about a statement that was not read
+covers the lines of that statement; any other covers only the call or the lines next to it, or the
+names
   in its message. A file is covered as a whole only when it is reported as unread. A call in a
   function is also covered by the lines, of any file, that call this function, directly or not.
 - *silent* otherwise.
@@ -74,12 +75,12 @@ class FolderResult(msgspec.Struct, kw_only=True):
     outcomes: list[Outcome]
 
     def count(self, account: str) -> int:
-        """Return the number of references that this accounts for."""
+        """Return the number of references with this outcome."""
         return sum(outcome.account == account for outcome in self.outcomes)
 
     @property
     def silent(self) -> list[Reference]:
-        """The references that nothing accounts for."""
+        """The references without lineage and without a blind spot."""
         return [outcome.reference for outcome in self.outcomes if outcome.account == "silent"]
 
 
@@ -121,7 +122,7 @@ def _is_read(path: str) -> bool:
 
 
 def guess_kind(texts: dict[str, str]) -> str:
-    """Return the kind of a repository: what most of its files with names are."""
+    """Return the kind of a repository: the kind of most files with names."""
     if any(path.endswith("dbt_project.yml") for path in texts):
         return "dbt"
     patterns = {

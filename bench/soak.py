@@ -1,7 +1,7 @@
-"""A server under 80 % of its load: memory stays flat, no event is lost, no request fails.
+"""A server at 80 % of its maximum load: memory does not grow, no event is lost, no request fails.
 
-`make soak` runs 10 minutes. The load is measured first: the rate of events at full speed, with one
-reader beside the writers.
+`make soak` runs 10 minutes. First the maximum load is measured: the rate of events at full speed,
+with one reader in addition to the writers.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _WRITERS = 4
 _JOBS = 200
 _CALIBRATION = 5.0  # seconds
 _SHARE = 0.8
-_GROWTH = 1.10  # of the memory, from the first third of the time to the last
+_GROWTH = 1.10  # allowed growth of the memory, from the first third of the time to the last
 _ALLOWANCE_MB = 24
 
 
 class SoakResult(msgspec.Struct, kw_only=True):
-    """What a soak measured."""
+    """The result of a soak test."""
 
     seconds: float
     full_rate: float
@@ -45,13 +45,13 @@ class SoakResult(msgspec.Struct, kw_only=True):
 
     @property
     def is_flat(self) -> bool:
-        """Whether the memory of the last third is that of the first, within an allowance."""
+        """Whether the memory of the last third equals that of the first, within a tolerance."""
         third = max(len(self.memory_mb) // 3, 1)
         return max(self.memory_mb[-third:]) <= max(self.memory_mb[:third]) * _GROWTH + _ALLOWANCE_MB
 
     @property
     def ok(self) -> bool:
-        """Whether the server kept its promises."""
+        """Whether memory was flat, no event was lost and no request failed."""
         return self.is_flat and not self.lost and not self.errors and self.acknowledged > 0
 
 
@@ -72,7 +72,7 @@ class _Load:
         self.errors: list[str] = []
 
     def run(self, seconds: float) -> float:
-        """Run for a time and return the events a second that were acknowledged."""
+        """Run for a time and return the acknowledged events per second."""
         threads = [threading.Thread(target=self._write) for _ in range(_WRITERS)]
         threads.append(threading.Thread(target=self._read))
         for thread in threads:
@@ -125,7 +125,7 @@ class _Load:
 
 
 def soak(seconds: float, *, calibration: float = _CALIBRATION) -> SoakResult:
-    """Run a server on a new store under load, and compare what it said with what it has."""
+    """Run a server on a new store under load, and compare its responses with its log."""
     events = Events()
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/store"

@@ -124,7 +124,7 @@ def _work(mode: str, work: str, *, quick: bool) -> dict[str, Any]:
 
 
 def _aside(times: ThreadTimes) -> float:
-    """Return what threads used that every job does not have."""
+    """Return the CPU time of the threads of capture."""
     here = os.getpid()
     in_python = [used for task, used in times.seconds.items() if task.pid == here]
     in_java = [(task.name, used) for task, used in times.seconds.items() if task.pid != here]

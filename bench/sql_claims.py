@@ -1,4 +1,4 @@
-"""The edges of a statement or script, traced back to the tables that it started with."""
+"""The edges of a statement or script, traced back to the tables that existed before it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def held_after(lineage: SqlLineage, schema: Mapping[str, Sequence[str]]) -> dict
 def claims_of(
     lineage: SqlLineage, results: Run, schema: Mapping[str, Sequence[str]]
 ) -> dict[str, Claims]:
-    """Return the edges of each output, traced back to the tables that the script started with."""
+    """Return the edges of each output, traced back to the tables that existed before the script."""
     held = held_after(lineage, schema)
     found: dict[str, Claims] = {}
     for output, result in results.items():

@@ -1,4 +1,4 @@
-"""Checks SQL lineage by execution: change one input column and see which outputs change.
+"""Checks SQL lineage by execution: changes one input column and compares the outputs.
 
 `python -m bench.sql_oracle [NAME…] [--quick] [--markdown FILE]`
 
@@ -126,7 +126,7 @@ class Experiment:
     def own(self, source: Source, output: str) -> list[int]:
         """Return the outputs in which a source is a column of the written table itself.
 
-        A changed value that was in the table before is not an effect of the statement.
+        An old value in the table is not an effect of the statement.
         """
         names = self.base[output].names
         return [at for at, name in enumerate(names) if (output, name.casefold()) == source]
@@ -215,7 +215,7 @@ def _check_identities(
                 known.update(map(normal, database.tables[table].values(field)))
             other = {row[at] for row in result.rows} - known
             if other:
-                yield f"{column} is said to be IDENTITY but holds {sorted(map(str, other))[:3]}"
+                yield f"{column} has only IDENTITY edges but contains {sorted(map(str, other))[:3]}"
 
 
 def _constants(case: Case) -> Iterator[Any]:
@@ -258,8 +258,9 @@ def _claimed(claims: Mapping[str, Claims]) -> set[Source]:
 def _unseen_from(source: Source, experiment: Experiment, *, alone: bool = False) -> list[Edge]:
     """Return the edges of a source whose output never changed.
 
-    `alone` asks more: a column's edge must have shown while the columns that this source does not
-    feed stayed as they were, and an edge to every row by other columns than those it feeds.
+    `alone` is stricter. The effect of a column's edge must show while columns that this source does
+    not feed are unchanged. The effect of an edge to every row must show in columns that the source
+    does not feed.
     """
     found: list[Edge] = []
     for name, result in experiment.base.items():
@@ -359,7 +360,7 @@ def judge_all(cases: Sequence[Case], effort: Effort, processes: int = PROCESSES)
         found = pool.imap_unordered(_judge_one, work)
         shown = track(
             found,
-            "asking the oracle",
+            "statements",
             total=len(work),
             transient=True,
             console=Console(stderr=True),

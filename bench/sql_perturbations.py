@@ -13,7 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# Changed values are ones that no generator makes, so that they are recognizable in the output.
+# No generator makes the changed values, so that they are recognizable in the output.
 NEW_NUMBER = 700_000
 NEW_YEAR = 2_101
 
@@ -26,7 +26,7 @@ class Perturbation(msgspec.Struct):
     made: list[Any] = []
 
 
-# Changes of a column. Each takes the values and returns as many others.
+# Changes of a column. Each function takes the values and returns the same number of values.
 
 
 def _another(random_: random.Random, values: Sequence[Any], old: Any) -> Any:
@@ -110,7 +110,7 @@ def same(random_: random.Random, values: list[Any], type_: str) -> Perturbation:
 
 
 def merged(random_: random.Random, values: list[Any], type_: str) -> Perturbation:
-    """All rows with one value take another: two values become one."""
+    """All rows with one value take another value, so that two values become one."""
     old = random_.choice(values)
     other = _another(random_, values, old)
     return Perturbation("merged", [other if value == old else value for value in values])

@@ -1,4 +1,4 @@
-"""Runs work in a process of its own, so that its memory is measured alone and freed at the end."""
+"""Runs work in a separate process, so that its memory is measured alone and freed at the end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Task(NamedTuple):
-    """A thread; its number may be given again, but not at the same moment."""
+    """A thread. Its number may be reused later, so the start time is part of the identity."""
 
     pid: int
     number: int
@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
 
 class ThreadTimes:
-    """Seconds of CPU by thread since this began, as last seen."""
+    """CPU seconds by thread since the start, as of the last sample."""
 
     def __init__(self, *pids: int) -> None:
         self._pids = pids
@@ -34,7 +34,7 @@ class ThreadTimes:
         self.seconds: dict[Task, float] = {}
 
     def look(self) -> None:
-        """Look once."""
+        """Take one sample."""
         for task, used in self._read().items():
             self.seconds[task] = used - self._before.get(task, 0.0)
 
@@ -45,7 +45,10 @@ class ThreadTimes:
 
 @contextmanager
 def watched_threads(*pids: int) -> Iterator[ThreadTimes]:
-    """Look several times a second; what a thread used since, when it ends, is lost."""
+    """Sample several times per second.
+
+    CPU time after the last sample of a thread is not counted.
+    """
     times = ThreadTimes(*pids)
     with sampling(times.look, _EVERY) as sampler:
         yield times

@@ -41,11 +41,10 @@ ANY, SOURCES, HUBS = "any", "sources", "hubs"
 TARGET = 10.0
 MEMORY_TARGET_MB = 1024
 _BEST_OF = 3
-_LONG_ENOUGH = 1.0  # seconds: what takes longer is steady, and is done once
+_LONG_ENOUGH = 1.0  # seconds: a query that takes longer varies little, and is run once
 _ANSWER_SIZES = (1, 10, 100, 1_000, 10_000, 10**9)
 
-# What PostgreSQL is given to be at its best: memory for all of it, and indexes that hold all that
-# the queries read.
+# The best conditions for PostgreSQL: memory for all data, and covering indexes.
 _POSTGRES = {"shared_buffers": "2GB", "max_wal_size": "8GB", "autovacuum": "off"}
 _INDEXES = (
     "CREATE INDEX ON edges (source)",
@@ -79,17 +78,17 @@ Ask: TypeAlias = "Callable[[str, int], list[tuple[int, int, int]]]"
 
 
 class Scale(NamedTuple):
-    """How large the graphs are, and how many roots of each group to ask about."""
+    """The sizes of the graphs, and the number of roots per group."""
 
     datasets: tuple[int, ...]
     column_edges: int  # at the largest size
     roots: dict[str, int]
-    own_roots: int  # further ones that only we answer, to see how time follows answers
+    own_roots: int  # measured with Downriver only, to relate time to the size of answers
     full_answers: int  # of each group
 
 
 class Roots(NamedTuple):
-    """Where to start, by group; `for_full_answers` is a part of them."""
+    """The roots by group; `for_full_answers` is a part of them."""
 
     groups: dict[str, list[int]]
     further: list[int]
@@ -97,7 +96,7 @@ class Roots(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """One root: how much was found, and the seconds each side took."""
+    """One root: the number of nodes, and the seconds of each side."""
 
     nodes: int
     ours: float
@@ -105,7 +104,7 @@ class Answered(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What it took to hold a graph in memory."""
+    """The cost of a graph in memory."""
 
     nodes: int
     edges: int
@@ -117,7 +116,7 @@ class Loaded(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All that was measured of one graph, by kind of root."""
+    """The results for one graph, by kind of root."""
 
     datasets: int
     loaded: Loaded
@@ -158,14 +157,14 @@ def _measure_size(url: str, datasets: int, column_edges: int, scale: Scale) -> M
     if column_edges:
         roots["columns"] = _choose(*warehouse.column_degrees(), scale)
     print(f"trace: measuring {datasets:,} datasets", file=sys.stderr)
-    # A process of its own, so that its memory is the index's and not what made the graph.
+    # A separate process, so that its memory is that of the index and not of the generator.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as process:
         return process.submit(_measure, url, datasets, roots).result()
 
 
 def _choose(inputs: Numbers, readers: Numbers, scale: Scale) -> Roots:
-    """Choose among what anything reads: the rest has no answer worth timing."""
+    """Choose datasets that have readers, because other traces are empty."""
     random = np.random.default_rng(SEED)
     read = random.permutation(np.flatnonzero(readers))
     groups = {
@@ -187,7 +186,7 @@ def _measure(url: str, datasets: int, roots: dict[str, Roots]) -> Measured:
         lineage.session.prepare()
         walks = _walks(lineage)
         for kind in roots:
-            walks[kind](1)  # what the first walk sets up belongs to loading
+            walks[kind](1)  # the first walk allocates its work space, which counts as loading
         loaded = _loaded(lineage, time.perf_counter() - started)
         with _asking(url) as ask:
             answered = {
@@ -234,14 +233,14 @@ def _loaded(lineage: Lineage, seconds: float) -> Loaded:
 
 def _memory_mb(field: str) -> int:
     status = Path("/proc/self/status")
-    if not status.exists():  # not Linux: the most it ever had, in bytes
+    if not status.exists():  # not Linux: the peak, in bytes
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**20
     return int(status.read_text().partition(f"{field}:")[2].split()[0]) // 1024
 
 
 @contextmanager
 def _asking(url: str) -> Iterator[Ask]:
-    """Give a function that runs a prepared query."""
+    """Yield a function that runs a prepared query."""
     with psycopg.connect(url, autocommit=True) as connection:
         for setting in _SESSION:
             connection.execute(setting)
@@ -257,7 +256,7 @@ def _answer(kind: str, root: int, walk: Walk, ask: Ask) -> Answered:
     ours, our_seconds = _timed(lambda: walk(root))
     theirs, their_seconds = _timed(lambda: ask(kind, root))
     if not np.array_equal(np.sort(ours), np.unique([root, *(row[2] for row in theirs)])):
-        raise RuntimeError(f"{kind}: PostgreSQL finds other nodes downstream of {root} than we do")
+        raise RuntimeError(f"{kind}: PostgreSQL finds other nodes downstream of {root}")
     return Answered(len(ours), our_seconds, their_seconds)
 
 
@@ -272,7 +271,7 @@ def _answer_fully(lineage: Lineage, kind: str, root: int) -> float:
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """Return a result and the least time it took, which is what others on the machine left us."""
+    """Return a result and the shortest time, which other processes influence least."""
     times: list[float] = []
     while len(times) < _BEST_OF and sum(times) < _LONG_ENOUGH:
         started = time.perf_counter()
@@ -302,7 +301,7 @@ def _comparison(measured: list[Measured]) -> Table:
                 )
             )
     return Table(
-        "Trace: everything downstream, Downriver and WITH RECURSIVE in PostgreSQL",
+        "Trace: all nodes downstream, Downriver and WITH RECURSIVE in PostgreSQL",
         (
             "datasets in the graph: roots",
             "nodes found p50 / p99",
@@ -313,12 +312,12 @@ def _comparison(measured: list[Measured]) -> Table:
         ),
         rows,
         (
-            "Both return the nodes and edges downstream, by id, from the same tables, and found "
-            f"the same for every root. Best of {_BEST_OF} for each root.",
+            "Both return the nodes and edges downstream, by id, from the same tables. The "
+            f"results are equal for every root. Best of {_BEST_OF} for each root.",
             "PostgreSQL has an index on the source of edges, vacuumed and analysed tables, "
             "2 GB of shared buffers and 256 MB of work_mem; statements are prepared.",
-            "Any: at random, of those that something reads. Sources: at random, of those that "
-            "nothing feeds. Hubs: those that most read. Depth is not limited.",
+            "Any: random datasets with readers. Sources: random datasets without inputs. "
+            "Hubs: the datasets with the most readers. Depth is not limited.",
         ),
     )
 
@@ -331,14 +330,14 @@ def _by_answer_size(measured: list[Measured]) -> Table:
         there = [(a.ours, a.postgres) for a in largest if low <= a.nodes < high]
         rows.append(
             (
-                f"{low:,} to {high - 1:,}" if high < _ANSWER_SIZES[-1] else f"{low:,} and more",
+                f"{low:,} to {high - 1:,}" if high < _ANSWER_SIZES[-1] else f"{low:,} or more",
                 *ours,
                 _median_ms([postgres for _, postgres in there]),
                 render_ratio(median(p / o for o, p in there)) if there else "",
             )
         )
     return Table(
-        "Trace: time follows the answer, not the graph (median ms)",
+        "Trace: time depends on the size of the answer, not of the graph (median ms)",
         (
             "nodes found",
             *(f"{size.datasets:,} datasets" for size in measured),
@@ -370,13 +369,13 @@ def _full_answers(measured: list[Measured]) -> Table:
             for size in measured
             for group, seconds in size.full.items()
         ],
-        ("`Lineage.trace` on PostgreSQL: names and evidence are read from the store.",),
+        ("`Lineage.trace` on PostgreSQL: the store is queried for names and evidence.",),
     )
 
 
 def _memory(measured: list[Measured]) -> Table:
     return Table(
-        f"Trace: holding the graph (process memory, under {MEMORY_TARGET_MB:,} MB)",
+        f"Trace: the graph in memory (memory of the process, target under {MEMORY_TARGET_MB:,} MB)",
         ("datasets", "nodes", "edges", "columns", "column edges", "load s", "MB", "peak MB"),
         [
             (

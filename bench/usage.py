@@ -20,7 +20,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Process(NamedTuple):
-    """A process at a moment; its number and when it began name it."""
+    """A process at a moment, identified by its number and start time."""
 
     pid: int
     began: int
@@ -31,25 +31,25 @@ class Process(NamedTuple):
 
 
 class Usage:
-    """The most memory that was seen, in MB, and how many seconds of a core were used."""
+    """The peak memory in MB, and the core-seconds used."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.megabytes = 0
         self.parts: Counter[str] = Counter()  # of these megabytes, by command
-        # By process, as last seen: what one used is not lost when it ends.
+        # By process, also of processes that have ended.
         self._used: dict[tuple[int, int], float] = {}
         self._before = 0.0
         self._before = self.used_so_far()
         self.core_seconds = 0.0
 
     def used_so_far(self) -> float:
-        """Return how many seconds of a core have been used since this began."""
+        """Return the core-seconds used since the start."""
         self.look()
         return sum(self._used.values()) - self._before
 
     def look(self) -> None:
-        """Look once."""
+        """Take a sample."""
         family = _family(os.getpid())
         self._used.update({(one.pid, one.began): one.core_seconds for one in family})
         parts = _memory(family)
@@ -58,11 +58,11 @@ class Usage:
 
 
 def _memory(family: list[Process]) -> Counter[str]:
-    """Return the megabytes held, by command."""
+    """Return the memory in megabytes, by command."""
     held = {one.pid: one.megabytes for one in family}
     parts: Counter[str] = Counter()
     for one in family:
-        # One that is about to become another program still shows all memory of who started it.
+        # Between fork and exec, a process still shows the memory of its parent.
         if one.megabytes != held.get(one.parent):
             parts[one.command] += one.megabytes
     return parts
@@ -70,9 +70,10 @@ def _memory(family: list[Process]) -> Counter[str]:
 
 @contextmanager
 def watched_usage() -> Iterator[Usage]:
-    """Look every half second. Pages that several processes share count for each.
+    """Sample every half second.
 
-    On a machine that others use too, core-seconds say more than time does.
+    Pages that several processes share count for each. On a machine with other load, core-seconds
+    are more reliable than time.
     """
     usage, began = Usage(), time.perf_counter()
     with sampling(usage.look, _EVERY):
@@ -88,7 +89,7 @@ def core_seconds(pid: int) -> float:
 
 
 def _family(root: int) -> list[Process]:
-    """Return a process and all that descend from it."""
+    """Return a process and all its descendants."""
     every = [process for process in map(_process, _pids()) if process]
     family = {root}
     while more := {one.pid for one in every if one.parent in family} - family:

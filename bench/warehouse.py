@@ -1,6 +1,6 @@
-"""Generated lineage of a company: layers from raw to dashboard, teams, a few tables that all read.
+"""Generated lineage of a company: layers from raw to dashboard, teams, tables with many readers.
 
-The same numbers come out for the same size, on every machine.
+It is the same for the same size, on every machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUBTYPES = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 
 
 class Warehouse(NamedTuple):
-    """Who reads whom. Datasets are 1 to `datasets`; dataset d is written by job `datasets` + d."""
+    """The edges. Datasets are 1 to `datasets`; dataset d is written by job `datasets` + d."""
 
     datasets: int
     reads_from: Numbers  # sorted by read_for
@@ -60,14 +60,14 @@ class Warehouse(NamedTuple):
     claim_dataset: Numbers  # of claim 1, 2, …
 
     def dataset_degrees(self) -> tuple[Numbers, Numbers]:
-        """Return how many inputs and how many readers each dataset has, by its id."""
+        """Return the number of inputs and of readers of each dataset, by its id."""
         size = self.datasets + 1
         return np.bincount(self.read_for, minlength=size), np.bincount(
             self.reads_from, minlength=size
         )
 
     def column_degrees(self) -> tuple[Numbers, Numbers]:
-        """Return how many columns each column draws on and feeds, by its id."""
+        """Return the number of source and target columns of each column, by its id."""
         size = self.datasets * COLUMNS_EACH + 1
         return np.bincount(self.column_target, minlength=size), np.bincount(
             self.column_source, minlength=size
@@ -86,9 +86,9 @@ def column_name(number: int) -> str:
 
 
 def make_warehouse(datasets: int, column_edges: int) -> Warehouse:
-    """Make up a warehouse of so many datasets and about so many column edges."""
+    """Generate a warehouse with this number of datasets and about this number of column edges."""
     random = np.random.default_rng(SEED)
-    # Ids come in the order events do, which is no order of teams or layers.
+    # Ids have the order of events, which is independent of teams and layers.
     ids = random.permutation(datasets) + 1
     reads_from, read_for = _reads(random, datasets)
     reads = np.unique(ids[read_for] << 32 | ids[reads_from])
@@ -115,7 +115,7 @@ def _reads(random: np.random.Generator, datasets: int) -> tuple[Numbers, Numbers
         layer - 1,
         (random.random(len(target)) * layer).astype(np.int64),
     )
-    # Squared: within a team, too, some are read by many.
+    # Squared: some datasets of a team have many readers.
     within = starts[below] + (sizes[below] * random.random(len(target)) ** 2).astype(np.int64)
     teams = datasets // _TEAM
     team = target // _TEAM
@@ -136,7 +136,7 @@ def _hubs(random: np.random.Generator, teams: int, count: int) -> Numbers:
 def _column_edges(
     random: np.random.Generator, reads_from: Numbers, read_for: Numbers, wanted: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Return source, target and claim of column edges that agree with the reads."""
+    """Return source, target and claim of column edges that match the reads."""
     claim_dataset, first, inputs = np.unique(read_for, return_index=True, return_counts=True)
     if not wanted:
         none = np.empty(0, np.int64)
@@ -153,7 +153,7 @@ def _some_column(random: np.random.Generator, datasets: Numbers) -> Numbers:
 
 
 def load_warehouse(url: str, warehouse: Warehouse) -> None:
-    """Put a warehouse into the tables of a new store, as if events had described it."""
+    """Write a warehouse into the tables of a new store, as events would."""
     open_store(url).close()
     with psycopg.connect(url, autocommit=True) as connection:
         for table in tables.PROJECTIONS:
@@ -239,7 +239,7 @@ def _load_derivations(connection: psycopg.Connection, warehouse: Warehouse) -> N
 
 
 def _load_rows_to_recurse(connection: psycopg.Connection, warehouse: Warehouse) -> None:
-    """Put the column edges into rows, too: a recursive query can do nothing with packed ones."""
+    """Write the column edges as rows, too: a recursive query cannot use packed edges."""
     connection.execute("CREATE UNLOGGED TABLE derives (id bigint, source int, target int)")
     if not len(warehouse.column_source):
         return

@@ -1,12 +1,11 @@
 """Recall and false alarms of the monitor, on generated histories with injected faults.
 
 `python -m bench.watch [--datasets 60] [--seed 1]`. It generates a history of 60 days: tables
-written
-by the day, on weekdays or by the hour, with weekly seasons, growth, noise, reruns and failures that
-are none of our business. Into most of them one thing is put that should be found, at a day after
-the fourth week. Then every day of the last 45 is looked at as of its end. A finding is a false
-alarm when nothing was put there that explains it. Beside it, on the same figures, the rule most
-people write first: more than three standard deviations from the mean of all values before.
+written every day, on weekdays or every hour, with weekly seasons, growth, noise, reruns and
+unrelated failures. Most tables get one injected fault, on a day after the fourth week. Then each of
+the last 45 days is checked as of its end. A finding without an injected fault that explains it is a
+false alarm. The same figures are checked with a simple rule for comparison: more than three
+standard deviations from the mean of all earlier values.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ START = dt.datetime(2026, 1, 5, 1, tzinfo=dt.timezone.utc)  # a Monday
 DAYS = 60
 FIRST_LOOK = 15
 _DAY = 86_400_000_000
-_HELD = 8  # days in which a finding may still be about what was put there
+_HELD = 8  # days after a fault within which a finding counts as a detection
 
 Json = dict[str, Any]
 KINDS = (
@@ -45,7 +44,7 @@ KINDS = (
 
 
 class Trouble(NamedTuple):
-    """What was put where, and when."""
+    """An injected fault: its kind, dataset and day."""
 
     kind: str
     dataset: str
@@ -84,7 +83,7 @@ class _Table:
         self._hour = chance.randrange(0, 6)
 
     def starts(self, day: int) -> Iterator[float]:
-        """Yield the hours at which runs begin on a day."""
+        """Yield the start hours of the runs of a day."""
         if self.rhythm == "weekdays" and day % 7 > 4:
             return
         hours = range(24) if self.rhythm == "hourly" else (self._hour,)
@@ -94,7 +93,7 @@ class _Table:
             yield hour + abs(self._chance.gauss(0, 0.05))
 
     def rows(self, day: int) -> float:
-        """Return how many rows a run of a day writes."""
+        """Return the number of rows that a run of a day writes."""
         season = self._weekend if day % 7 > 4 else 1.0
         usual = self._base * season * math.exp(self._growth * day)
         count = usual * math.exp(self._chance.gauss(0, self._noise))
@@ -121,7 +120,7 @@ class _Table:
         return found
 
     def inputs(self, day: int) -> list[str]:
-        """Return what a run of a day reads."""
+        """Return the inputs of a run of a day."""
         found = [f"raw.{self.job}", "raw.calendar"]
         if self.trouble == "edge_appeared" and day >= self.day:
             found.append("raw.extra")
@@ -184,7 +183,7 @@ class _Table:
 
 
 def make_history(datasets: int, seed: int) -> GeneratedHistory:
-    """Make a history up: of every seven tables, one has no trouble at all."""
+    """Generate a history: one of every seven tables has no fault."""
     chance = random.Random(seed)
     events: list[bytes] = []
     troubles: list[Trouble] = []
@@ -211,7 +210,7 @@ def _micros(day: float) -> int:
 
 
 class Score(NamedTuple):
-    """What was found of what was put there, by kind, and what was found that nobody put there."""
+    """The detected faults by kind, and the false alarms."""
 
     put: Counter[str]
     found: Counter[str]
@@ -220,7 +219,7 @@ class Score(NamedTuple):
 
 
 def run_monitor_on(generated: GeneratedHistory, limits: DriftLimits) -> Score:
-    """Look at every day as of its end, and score what is found."""
+    """Check every day as of its end, and score the findings."""
     seen: dict[tuple[str, str], Finding] = {}
     first: dict[tuple[str, str], int] = {}
     with tempfile.TemporaryDirectory() as folder, Lineage.open(folder) as lineage:
@@ -247,7 +246,7 @@ def _score(
     for key, finding in seen.items():
         trouble = _explained_by(finding, generated.troubles)
         if trouble is None:
-            if finding.kind.value != "run_failed":  # those were put there too, and are true
+            if finding.kind.value != "run_failed":  # generated, too: true findings
                 score.false.append(finding)
         elif finding.kind.value == trouble.kind and trouble not in matched:
             matched.add(trouble)
@@ -266,7 +265,7 @@ def _explained_by(finding: Finding, troubles: list[Trouble]) -> Trouble | None:
 
 
 def three_sigma(generated: GeneratedHistory) -> tuple[int, int]:
-    """Score the usual rule on row counts: what it finds of what was put there, and false alarms."""
+    """Score the simple rule on row counts: detected faults, and false alarms."""
     found = false = 0
     wrong = {(t.dataset, t.day) for t in generated.troubles if t.kind == "row_count_shift"}
     for dataset, points in generated.rows.items():
@@ -329,7 +328,7 @@ def main() -> None:
     ]
     put = score.put["row_count_shift"]
     print_table(
-        Table(f"Row counts: {put} shifts put there", ("rule", "found", "false alarms"), side),
+        Table(f"Row counts: {put} injected shifts", ("rule", "found", "false alarms"), side),
         console,
     )
     if arguments.false_alarms:

@@ -1,8 +1,8 @@
 """Speed of the web UI: its layout compared with dagre and elkjs; pan and zoom of 5,000 nodes.
 
 `python -m bench.web [--nodes 100 1000] [--rounds 3] [--view 5000] [--limit 60]`. The layouts get
-the same graphs, each library in a process of its own; a library that needs more than `--limit`
-seconds a round is stopped. dagre and elkjs are installed by npm into a temporary folder. Then
+the same graphs, each library in a separate process; a library that needs more than `--limit`
+seconds per round is stopped. dagre and elkjs are installed by npm into a temporary folder. Then
 Chromium opens the Lineage page of a real server on a graph of `--view` nodes, moves and zooms it,
 and reports the CPU time of the page's main thread. All times are CPU, not wall clock.
 """
@@ -65,7 +65,7 @@ def _bundle(folder: Path) -> Path:
 
 
 def layouts(sizes: list[int], rounds: int, limit: int) -> Table:
-    """Lay graphs of these sizes out with our layout, dagre and elkjs."""
+    """Measure the layout of graphs of these sizes with our layout, dagre and elkjs."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _build()["install"]()
@@ -129,12 +129,12 @@ def views(size: int) -> Table:
             lambda route: route.fulfill(body=answer, content_type="application/json"),
         )
         page.goto(f"{url}/lineage?q=*&panel=none")
-        page.get_by_text(f"{size} of {size} shown").wait_for()
+        page.get_by_text(f"{size:,} of {size:,} shown").wait_for()
         page.wait_for_timeout(3000)
         rows = _views_of(page)
         browser.close()
     return Table(
-        title=f"{size:,} nodes in Chromium, CPU of the main thread a frame",
+        title=f"{size:,} nodes in Chromium, CPU time of the main thread per frame",
         headings=("view", "pan ms", "zoom ms"),
         rows=rows,
         notes=(f"Target: pan ≤ {PAN_MS} ms, zoom ≤ {ZOOM_MS} ms. {_FRAMES} frames each.",),

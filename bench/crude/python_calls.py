@@ -209,7 +209,7 @@ def _mask(text: str) -> str:
 
 
 def _is_docstring(match: re.Match[str]) -> bool:
-    """Tell whether a string is a statement of its own."""
+    """Return whether a string is a statement by itself."""
     text = match.string
     before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
     after = re.match(r"[ \t]*(?:#|\n|$)", text[match.end() : match.end() + 200])
@@ -282,7 +282,7 @@ class _PythonText:
         self._strings = [match.span() for match in _STRINGS.finditer(self._source)]
 
     def _is_code(self, offset: int) -> bool:
-        """Tell whether an offset is outside of strings."""
+        """Return whether an offset is outside of strings."""
         at = bisect_right(self._strings, (offset, len(self._source)))
         return at == 0 or self._strings[at - 1][1] <= offset
 

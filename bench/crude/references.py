@@ -26,7 +26,7 @@ class Reference(msgspec.Struct, frozen=True, order=True, kw_only=True):
     written: bool = False
     is_path: bool = False
     expression: str = ""
-    is_query: bool = False  # the name is unknown because the whole query is
+    is_query: bool = False  # the name is unknown because the whole query is unknown
 
 
 class Lines:

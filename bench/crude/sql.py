@@ -258,7 +258,7 @@ def _reads_table(position: str, masked: str, match: re.Match[str]) -> bool:
 
 
 def _is_clause(before: str) -> bool:
-    """Tell FROM of a query from FROM inside a function, as in EXTRACT(YEAR FROM x)."""
+    """Return whether FROM is that of a query, not of a function as in EXTRACT(YEAR FROM x)."""
     depth = 0
     for match in re.finditer(r"[()]", before[::-1]):
         depth += 1 if match[0] == ")" else -1

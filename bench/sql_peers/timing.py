@@ -1,4 +1,4 @@
-"""What every peer's script shares: statements in on stdin, CPU milliseconds out on stdout.
+"""Shared by the scripts of all peers: reads statements from stdin, prints CPU milliseconds.
 
 Run by the Python of the peer's own virtualenv, so it may import nothing but the standard library.
 """
@@ -12,7 +12,7 @@ import time
 
 
 def main(prepare) -> None:  # type: ignore[no-untyped-def]
-    """Time `prepare(schema)(sql)` on every statement; a peer that fails on one says so."""
+    """Measure `prepare(schema)(sql)` for every statement; failures are printed."""
     task = json.load(sys.stdin)
     read = prepare(task["schema"])
     answer = {}
@@ -24,7 +24,7 @@ def main(prepare) -> None:  # type: ignore[no-untyped-def]
             continue
         times = []
         for round_ in range(task["rounds"]):
-            unique = f"{sql}\n-- {number}.{round_}"  # no cache may answer
+            unique = f"{sql}\n-- {number}.{round_}"  # so that no cache has the result
             start = time.process_time()
             read(unique)
             times.append((time.process_time() - start) * 1000)
