@@ -1,1 +1,1 @@
-"""The tests. A package, so that `bench` can borrow `tests.postgres`."""
+"""The tests. They are a package, so that `bench` can import `tests.postgres`."""

@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
 
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Files whose tests have nothing in common, and take long: each may run anywhere.
+# Examples of properties have no time limit, because a loaded machine is slow.
+settings.register_profile("downriver", deadline=None)
+settings.load_profile("downriver")
+
+# Files with slow, independent tests: each test may run in any process.
 _APART = (
     "tests/test_docs.py",
     "tests/e2e/test_lake_elsewhere.py",
@@ -36,7 +41,7 @@ NO_MERMAID, NO_BROWSER = "without Mermaid", "without a browser"
 
 
 class _Files(LoadFileScheduling):  # type: ignore[misc]
-    """Tests of one file share what it sets up, so they run in one process."""
+    """Runs the tests of one file in one process, because they share fixtures."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
@@ -44,25 +49,25 @@ class _Files(LoadFileScheduling):  # type: ignore[misc]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Files:
-    """Spread files over processes."""
+    """Distribute files over processes."""
     return _Files(config, log)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Use one process more than there are cores: tests often wait for servers and for Java."""
+    """Use one process more than there are cores, because tests often wait for servers and Java."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that all processes end at about the same time."""
+    """Run slow tests first, so that all processes end at about the same time."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever starts Spark, also in other processes, gets a Java, and settings for small work.
+    """Set a Java and settings for small data for every Spark, also in child processes.
 
-    The Java is the machine's, or that of the wheel.
+    The Java is that of the machine, or that of the wheel.
     """
     os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
     if "SPARK_CONF_DIR" not in os.environ:
@@ -77,7 +82,10 @@ def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A real PostgreSQL server. Without one, its tests are skipped; in CI they fail."""
+    """The URL of a real PostgreSQL server.
+
+    Without a server its tests are skipped; in CI they fail.
+    """
     with ExitStack() as stack:
         try:
             url = stack.enter_context(running_postgres(fsync=False))
@@ -122,7 +130,7 @@ def spark(spark_folder: Path) -> Iterator[Any]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it loudly when the tests of a real part did not run."""
+    """Print a warning if the tests of PostgreSQL, Spark, Mermaid or the browser did not run."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = {str(report.longrepr[2]) for report in skipped}
     for reason in sorted(reasons):

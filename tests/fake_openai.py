@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat API and says what a test wrote down for it."""
+"""A server with OpenAI's chat API that returns the replies prepared by a test."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-class Say(NamedTuple):
+class TextReply(NamedTuple):
     """Answer with a text."""
 
     text: str
 
 
-class Use(NamedTuple):
+class ToolReply(NamedTuple):
     """Answer with a call of a tool."""
 
     tool: str
     arguments: dict[str, Any]
 
 
-class Fail(NamedTuple):
+class ErrorReply(NamedTuple):
     """Answer with an error."""
 
     status: int
     message: str
 
 
-Reply = Say | Use | Fail
+Reply = TextReply | ToolReply | ErrorReply
 
 
 class FakeOpenAI:
-    """What is asked of it is kept; the last reply is repeated when there is no other."""
+    """Records its requests. The last reply is repeated if there are no more."""
 
     def __init__(self, replies: Sequence[Reply], tokens: int) -> None:
         self._replies = list(replies)
@@ -54,13 +54,13 @@ class FakeOpenAI:
         return {t["function"]["name"]: t["function"] for t in self.requests[-1].get("tools", [])}
 
     def results(self) -> list[Any]:
-        """What tools have answered, as the model got them last."""
+        """The results of tools in the last request."""
         return [m["content"] for m in self.requests[-1]["messages"] if m["role"] == "tool"]
 
 
 @contextmanager
 def fake_openai(*replies: Reply, tokens: int = 10) -> Iterator[FakeOpenAI]:
-    """Run the server; its `url` is what OPENAI_BASE_URL should be."""
+    """Run the server. Its `url` is the value for OPENAI_BASE_URL."""
     fake = FakeOpenAI(replies, tokens)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(fake))
     fake.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -82,7 +82,7 @@ def _handler_of(fake: FakeOpenAI) -> type[BaseHTTPRequestHandler]:
             fake.requests.append(body)
             fake.keys.append(self.headers.get("authorization", ""))
             reply = fake.next_reply()
-            if isinstance(reply, Fail):
+            if isinstance(reply, ErrorReply):
                 self._send(
                     reply.status,
                     "application/json",
@@ -119,30 +119,32 @@ def _usage(fake: FakeOpenAI) -> dict[str, int]:
     }
 
 
-def _call(fake: FakeOpenAI, reply: Use) -> dict[str, Any]:
+def _call(fake: FakeOpenAI, reply: ToolReply) -> dict[str, Any]:
     function = {"name": reply.tool, "arguments": json.dumps(reply.arguments)}
     return {"id": f"call-{len(fake.requests)}", "type": "function", "function": function}
 
 
-def _whole(fake: FakeOpenAI, reply: Say | Use, body: dict[str, Any]) -> dict[str, Any]:
+def _whole(fake: FakeOpenAI, reply: TextReply | ToolReply, body: dict[str, Any]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None}
-    if isinstance(reply, Use):
+    if isinstance(reply, ToolReply):
         message["tool_calls"] = [_call(fake, reply)]
     else:
         message["content"] = reply.text
-    finish = "tool_calls" if isinstance(reply, Use) else "stop"
+    finish = "tool_calls" if isinstance(reply, ToolReply) else "stop"
     choice = {"index": 0, "message": message, "finish_reason": finish}
     return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(fake)}
 
 
-def _chunks(fake: FakeOpenAI, reply: Say | Use, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _chunks(
+    fake: FakeOpenAI, reply: TextReply | ToolReply, body: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     head = _head(body, "chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     yield chunk({"role": "assistant", "content": ""})
-    if isinstance(reply, Use):
+    if isinstance(reply, ToolReply):
         call = _call(fake, reply)
         arguments = call["function"]["arguments"]
         half = len(arguments) // 2

@@ -1,6 +1,6 @@
 """The mock cluster of librdkafka: real brokers on local ports, in the process of the test.
 
-It speaks Kafka's protocol, with consumer groups and committed offsets. Any client can connect.
+It supports Kafka's protocol with consumer groups and committed offsets, so any client can connect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MockKafka:
         assert self._producer.flush(20) == 0
 
     def committed(self, group: str, topic: str) -> int:
-        """The offset that a group has committed for partition 0; negative if there is none."""
+        """The committed offset of a group for partition 0; negative if there is none."""
         admin = AdminClient({"bootstrap.servers": self.address})
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])
         (answer,) = admin.list_consumer_group_offsets([asked]).values()

@@ -1,4 +1,4 @@
-"""An OIDC issuer in a process of its own: it signs tokens, rotates its keys and fails on demand.
+"""An OIDC issuer in a separate process: it signs tokens, rotates its keys and fails on demand.
 
 `python -m tests.oidc_issuer PORT`
 """
@@ -72,7 +72,7 @@ class Issuer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: Any) -> None:
-        """Stay silent."""
+        """Log nothing."""
 
 
 def _public(key_id: str) -> dict[str, Any]:

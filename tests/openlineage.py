@@ -1,4 +1,4 @@
-"""OpenLineage events as producers write them, for tests that need one in a line."""
+"""OpenLineage events as producers write them, each from one call."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def run_event(
 
 
 def job_event(job_name: str, at: str = NOON, facets: Json | None = None, **more: Any) -> Json:
-    """Return a JobEvent: a job as it was declared, not seen to run."""
+    """Return a JobEvent: a declared job without a run."""
     return {"eventTime": at, "job": job(job_name, facets), **more}
 
 
 def dataset_event(name: str, facets: Json | None = None, at: str = NOON) -> Json:
-    """Return a DatasetEvent: a dataset as it was declared."""
+    """Return a DatasetEvent: a declared dataset."""
     return {"eventTime": at, "dataset": dataset(name, facets)}
 
 
@@ -59,12 +59,12 @@ def encode(event: Json) -> bytes:
 
 
 def parsed(event: Json) -> Event:
-    """Return the event as the server would read it."""
+    """Return the event as the server parses it."""
     return parse_event(encode(event))
 
 
 def schema(*names: str, **types: str) -> Json:
-    """Return a schema facet: of bare names, or names with types."""
+    """Return a schema facet from names, or names with types."""
     fields: list[Json] = [{"name": name} for name in names]
     return {"fields": fields + [{"name": name, "type": kind} for name, kind in types.items()]}
 
@@ -80,6 +80,6 @@ def source(name: str, field: str | None = None, *transformations: Json, **more: 
 
 
 def column_lineage(fields: dict[str, list[Json]], wide: list[Json] | None = None) -> Json:
-    """Return a columnLineage facet; `wide` is what bears on the dataset as a whole."""
+    """Return a columnLineage facet. `wide` are the input fields that affect the whole dataset."""
     facet: Json = {"fields": {name: {"inputFields": given} for name, given in fields.items()}}
     return facet | ({"dataset": wide} if wide is not None else {})

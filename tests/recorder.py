@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Recorded(NamedTuple):
-    """A request that the server got; names of headers are in lower case."""
+    """A received request. Names of headers are in lower case."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""A real server in a process of its own."""
+"""A real server in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def free_port() -> int:
-    """Return a port no one listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -52,7 +52,10 @@ def running_server(
 
 @contextmanager
 def serving(lineage: Lineage, workers: WorkerPool | None = None) -> Iterator[str]:
-    """Serve a store from a thread of this process and yield its URL: quicker than a process."""
+    """Serve a store from a thread of this process and yield its URL.
+
+    It starts faster than a process.
+    """
     import uvicorn
 
     from downriver.http.app import build_app
@@ -74,7 +77,7 @@ def serving(lineage: Lineage, workers: WorkerPool | None = None) -> Iterator[str
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Return once the server answers."""
+    """Wait until the server answers."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:

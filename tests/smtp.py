@@ -1,4 +1,4 @@
-"""A real SMTP server in a thread: it takes mail, and remembers it."""
+"""A real SMTP server in a thread. It records the received mails."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ class _Session(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         self.sender, self.to, self.login = "", [], ""
-        self._say(b"220 postbox")
+        self._reply(b"220 postbox")
         while line := self.rfile.readline():
             command, _, rest = line.decode().strip().partition(" ")
             if command.upper() == "QUIT":
-                self._say(b"221 bye")
+                self._reply(b"221 bye")
                 return
-            self._obey(command.upper(), rest)
+            self._handle_command(command.upper(), rest)
 
-    def _obey(self, command: str, rest: str) -> None:
+    def _handle_command(self, command: str, rest: str) -> None:
         match command:
             case "EHLO":
-                self._say(b"250-postbox")
-                self._say(b"250 AUTH PLAIN")
+                self._reply(b"250-postbox")
+                self._reply(b"250 AUTH PLAIN")
             case "AUTH":
                 self.login = base64.b64decode(rest.partition(" ")[2]).decode().replace("\0", " ")
-                self._say(b"235 welcome")
+                self._reply(b"235 welcome")
             case "MAIL":
                 self.sender = rest.partition(":")[2].strip("<> ").partition(">")[0]
-                self._say(b"250 ok")
+                self._reply(b"250 ok")
             case "RCPT":
                 self.to.append(rest.partition(":")[2].strip("<> "))
-                self._say(b"250 ok")
+                self._reply(b"250 ok")
             case "DATA":
-                self._say(b"354 go on")
+                self._reply(b"354 go on")
                 lines: list[str] = []
                 while (line := self.rfile.readline().decode().rstrip("\r\n")) != ".":
                     lines.append(line)
                 self.server.mails.append(
                     Mail(self.sender, self.to, "\n".join(lines), self.login.strip())
                 )
-                self._say(b"250 taken")
+                self._reply(b"250 taken")
             case _:
-                self._say(b"250 ok")
+                self._reply(b"250 ok")
 
-    def _say(self, line: bytes) -> None:
+    def _reply(self, line: bytes) -> None:
         self.wfile.write(line + b"\r\n")
 
 

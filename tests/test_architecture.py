@@ -442,6 +442,6 @@ def test_every_rule_has_an_offender():
 
 
 @pytest.mark.parametrize(("path", "source"), INNOCENTS)
-def test_an_innocent_is_left_alone(path, source):
+def test_allowed_code_has_no_violation(path, source):
     module = Module.parse(path, source)
     assert [violation for rule in RULES for violation in rule(module)] == []

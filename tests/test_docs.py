@@ -1,8 +1,9 @@
 """Everything is documented, and every example in the documentation runs.
 
 A ```console block is a session: lines after `$ ` are commands, the rest is their output, in which a
-line `…` matches any lines. A ```python block runs as a script. All blocks of a page share one
-working directory, which contains only `examples`. Port 5000 is replaced by a free port.
+line `…` matches any lines. As in a terminal, `cd` is valid until the next one. A ```python block
+runs as a script. All blocks of a page share one working directory, which contains only `examples`.
+Port 5000 is replaced by a free port.
 
 DOWNRIVER_UPDATE_DOCS=1 writes the actual output of the commands into the pages.
 """
@@ -58,16 +59,18 @@ ENTRIES = dict(list_commands())
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_the_guide_lists_every_command(name: str) -> None:
-    page = (GUIDE / "cli.md").read_text("utf-8")
-    assert f"`{name}`" in page, f"docs/guide/cli.md does not list `{name}`"
+def test_a_guide_describes_every_command(name: str) -> None:
+    pages = "".join(page.read_text("utf-8") for page in GUIDE.rglob("*.md"))
+    assert re.search(rf"{re.escape(name)}\b", re.sub(r"\s+", " ", pages)), f"no guide on `{name}`"
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
 def test_every_endpoint_is_documented(endpoint) -> None:
-    page = "".join((GUIDE / name).read_text("utf-8") for name in ("http.md", "marquez.md"))
+    pages = [GUIDE / "marquez.md", *sorted((GUIDE / "http").glob("*.md"))]
+    page = "\n## ".join(page.read_text("utf-8") for page in pages)
     assert f"`{endpoint.method} {endpoint.path}`" in page
-    section = page.split(f"`{endpoint.method} {endpoint.path}`", 1)[1].split("\n## ", 1)[0]
+    after = page.split(f"`{endpoint.method} {endpoint.path}`", 1)[1]
+    section = re.split(r"\n##+ ", after, maxsplit=1)[0]
     missing = [name for name in endpoint.query if f"`{name}`" not in section]
     assert not missing, f"docs/guide, {endpoint.path}: no word on {missing}"
 
@@ -127,6 +130,7 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.current = folder
         (folder / "examples").symlink_to(ROOT / "examples")
         self.port = free_port()
         self.servers: list[subprocess.Popen[bytes]] = []
@@ -135,7 +139,7 @@ class Session:
         self.env = {**kept, "PATH": path, "COLUMNS": "200", "PYTHONWARNINGS": "ignore"}
 
     def run_console(self, body: str) -> str:
-        """Run a session and return it as it really went."""
+        """Run a session and return it with its actual output."""
         went: list[str] = []
         for command, expected in _commands(body):
             went.append(f"$ {command}\n")
@@ -148,23 +152,25 @@ class Session:
         if command.endswith("&"):
             self._serve(command.removesuffix("&").strip())
             return ""
+        place = self.folder.with_suffix(".current")
         done = subprocess.run(
-            command,
+            f"trap 'pwd > {place}' EXIT\n{command}",
             shell=True,
             executable="/bin/bash",
-            cwd=self.folder,
+            cwd=self.current,
             env=self.env,
             capture_output=True,
             text=True,
             timeout=180,  # Spark on a busy machine
         )
+        self.current = Path(place.read_text().strip())
         printed = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
         return (printed + "\n" if printed else "").replace(f":{self.port}", ":5000")
 
     def _serve(self, command: str) -> None:
         arguments = [*shlex.split(command), "--port", str(self.port)]
         process = subprocess.Popen(
-            arguments, cwd=self.folder, env=self.env, stderr=subprocess.DEVNULL
+            arguments, cwd=self.current, env=self.env, stderr=subprocess.DEVNULL
         )
         self.servers.append(process)
         wait_until_up(f"http://127.0.0.1:{self.port}", process)
@@ -173,7 +179,7 @@ class Session:
         script = body.replace(":5000", f":{self.port}")
         done = subprocess.run(
             [sys.executable, "-c", script],
-            cwd=self.folder,
+            cwd=self.current,
             env=self.env,
             capture_output=True,
             text=True,
@@ -238,7 +244,7 @@ def test_every_example_runs(page: Path, tmp_path: Path) -> None:
 
 
 def test_shell_blocks_use_only_make_targets_that_exist() -> None:
-    """What cannot be run inside the tests (```sh blocks) is at least not made up."""
+    """Commands in ```sh blocks do not run in the tests, but their make targets must exist."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
         for block in blocks_of(page.read_text("utf-8")):
@@ -252,7 +258,7 @@ def test_shell_blocks_use_only_make_targets_that_exist() -> None:
                     assert command[0] in ("pip", "git", "cd", "export"), f"{page}: {line}"
 
 
-# The checkers can fail
+# The checks can fail
 
 
 def test_an_example_that_prints_something_else_is_noticed(tmp_path: Path) -> None:
@@ -262,6 +268,8 @@ def test_an_example_that_prints_something_else_is_noticed(tmp_path: Path) -> Non
         session.run_console("$ printf '1\\n2\\n3\\n'\n1\n…\n3\n")
         == "$ printf '1\\n2\\n3\\n'\n1\n…\n3\n"
     )
+    assert session.run_console("$ mkdir a && cd a\n$ cd b\n") != "$ mkdir a && cd a\n$ cd b\n"
+    assert session.current == tmp_path / "a"
     with pytest.raises(AssertionError):
         session.run_python("raise SystemExit(3)")
     assert shutil.which("downriver", path=session.env["PATH"])

@@ -1,4 +1,4 @@
-"""The tests' own PostgreSQL server: real, private, and gone afterwards."""
+"""The PostgreSQL server of the tests: real, private, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def closed_last() -> Iterator[ExitStack]:
-    """Ask for it before the database, and what it holds outlives the database."""
+    """Resources that are closed after the database, if this fixture is requested before it."""
     with ExitStack() as stack:
         yield stack
 
@@ -32,8 +32,8 @@ def test_a_database_is_dropped_though_a_connection_is_open(closed_last, postgres
     closed_last.enter_context(closing(psycopg.connect(postgres_database)))
 
 
-@pytest.mark.usefixtures("postgres_url")  # skips where no server can be had
-def test_a_server_syncs_unless_told_otherwise_and_leaves_nothing_behind():
+@pytest.mark.usefixtures("postgres_url")  # skips if no server is available
+def test_a_server_uses_fsync_by_default_and_stops_at_the_end():
     with running_postgres() as url, psycopg.connect(url) as connection:
         assert connection.execute("SHOW fsync").fetchone() == ("on",)
     with pytest.raises(psycopg.OperationalError):

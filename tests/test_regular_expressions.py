@@ -1,7 +1,7 @@
 """No regular expression of Downriver takes exponential time: a static check of all of them.
 
-Time grows with the power of the input where a repeated part can match the same text in several
-ways: a repetition inside a repetition, both of which can take the same characters.
+Time is exponential if a repeated part can match the same text in several ways: for example a
+repetition inside a repetition, where both match the same characters.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _constant(node: ast.expr) -> str | None:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            # A part that is computed stands for one letter; it is escaped text or alternatives.
+            # A computed part counts as one letter: it is escaped text or a list of alternatives.
             return "".join(_constant(v) if isinstance(v, ast.Constant) else "x" for v in values)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             parts = _constant(left), _constant(right)
@@ -148,7 +148,7 @@ _CATEGORIES = {
 
 
 def exponential(items) -> bool:
-    """Whether a repetition contains one that can take over its text: `(a+)+`, `(a|a)*`."""
+    """Whether a repetition contains another one that matches the same text: `(a+)+`, `(a|a)*`."""
     for op, value in items:
         if op in REPEATS:
             _, high, body = value
@@ -177,7 +177,7 @@ def _is_ambiguous(body) -> bool:
         seen: set[str] = set()
         for part in items[0][1][1]:
             chars = first_characters(part)
-            # Branches may begin alike if each has a fixed, different text after it.
+            # Branches may start with the same text if fixed, different texts follow.
             if chars & seen and any(_is_open(p, start) for p in items[0][1][1]):
                 return True
             seen |= chars
@@ -218,7 +218,7 @@ def test_the_check_finds_exponential_patterns() -> None:
         assert not exponential(parser.parse(good)), good
 
 
-# Patterns that search in code of others, and the beginning of a match that never ends.
+# Patterns that search in user code, each with the start of a match that never ends.
 SEARCHES = [
     (dbt_build._CONFIG_TAG, "{{ config("),
     (dbt_build._CONFIG_TAG, "{{ config() "),
@@ -236,7 +236,7 @@ def test_a_search_takes_time_in_proportion_to_its_input(pattern, start) -> None:
     def stop(*_: object) -> None:
         raise TimeoutError(f"{pattern.pattern} takes too much CPU time for {len(text)} characters")
 
-    # CPU time, not wall time: in proportion it is below a second, else it is many minutes.
+    # CPU time, not wall time: linear time is below a second, quadratic time many minutes.
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, 30)
     try:

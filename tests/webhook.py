@@ -1,4 +1,4 @@
-"""A real HTTP server in a thread: it takes posts, remembers them, and can be told to refuse."""
+"""A real HTTP server in a thread. It records POST requests, and can be set to reject them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Four weeks of a shop's lineage events, and the bad morning they end in, one event a line.
+"""Four weeks of a shop's lineage events with faults in the last night, one event for each line.
 
     python3 examples/drift/history.py > history.jsonl
 
 Every night orders and customers are loaded, cleaned and joined, and revenue is summed up for a
-dashboard; at weekends there are half the orders. On the last night a quarter of the orders comes,
-a column has another name, many e-mail addresses are missing, and the sum fails.
+dashboard; at weekends there are half the orders. In the last night only a quarter of the orders
+arrive, a column is renamed, many e-mail addresses are missing, and the sum fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JOINED_BY = {
 def table(
     name: str, columns: dict[str, str], came_from: dict[str, str] | None = None, **output: Json
 ) -> Json:
-    """Return a dataset with its schema, owner, tags and where its columns come from."""
+    """Return a dataset with its schema, owner, tags and column lineage."""
     facets: Json = {"schema": {"fields": [{"name": n, "type": t} for n, t in columns.items()]}}
     if name in OWNERS:
         facets["ownership"] = {"owners": [{"name": OWNERS[name], "type": "team"}]}
@@ -62,7 +62,7 @@ def _source(of: str) -> Json:
 
 
 def statistics(rows: int, **nulls: int) -> Json:
-    """Return what was counted while writing."""
+    """Return the statistics of a write."""
     found: Json = {"outputStatistics": {"rowCount": rows}}
     if nulls:
         counted = {name: {"nullCount": count} for name, count in nulls.items()}
@@ -125,7 +125,7 @@ def nights() -> Iterator[Json]:
                 )
             ],
         )
-        if not bad:  # the cleaning of the last night never starts
+        if not bad:  # the cleaning job of the last night does not start
             yield from run(
                 night,
                 "clean_orders",

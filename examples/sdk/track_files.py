@@ -1,4 +1,4 @@
-"""Track two jobs on files: one declares its inputs and outputs, of the other they are detected."""
+"""Track two jobs on files: one declares its inputs and outputs, those of the other are detected."""
 
 from pathlib import Path
 

@@ -129,7 +129,7 @@ def test_columns_of_many_datasets_are_sorted(store):
         assert reader.columns.list_names(c) == []
 
 
-def test_the_graph_knows_the_neighbours_of_nodes(store):
+def test_the_graph_returns_the_neighbours_of_nodes(store):
     store.append(
         [
             parsed(

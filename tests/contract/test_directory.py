@@ -13,10 +13,20 @@ from downriver.model.facts import RunState
 from downriver.model.ids import NAMESPACE_RECORDS, DatasetId, JobId
 from downriver.openlineage.facets.custom import DELETED, render_deleted
 from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    OWNERSHIP,
     TAGS,
+    parse_description,
+    parse_owners,
     parse_tags,
-    render_tag_statement,
-    tag_facet_name,
+    render_description,
+    render_owners,
+)
+from downriver.openlineage.facets.label_statement import (
+    render_tag_facets,
+    render_withdrawal,
+    render_withdrawn_single,
+    stated_facet_name,
 )
 from downriver.store import open_store
 from downriver.store.catalog.directory import QUARTER
@@ -44,8 +54,8 @@ def day(number: int) -> str:
 
 
 def statement(tag: str, field: str = "", *, present: bool = True) -> dict:
-    body = msgspec.json.decode(render_tag_statement(tag, field, present=present))
-    return {tag_facet_name(tag, field): body}
+    facets = render_tag_facets(tag, field, present=present)
+    return {name: msgspec.json.decode(body) for name, body in facets.items()}
 
 
 def deletion(name: str, at: str) -> dict:
@@ -82,10 +92,78 @@ def test_tags_of_people_are_not_replaced_by_those_of_a_producer(store: Store) ->
     assert tags_of(store, "orders") == {"": [], "email": ["secret"]}
 
 
-def test_two_people_who_tag_at_the_same_moment_both_count(store: Store) -> None:
+def test_two_concurrent_tag_changes_both_apply(store: Store) -> None:
     for tag in ("pii", "gold"):
         store.append([parsed(dataset_event("orders", statement(tag), day(2)))])
     assert tags_of(store, "orders") == {"": ["gold", "pii"]}
+
+
+def test_a_domain_that_a_person_states_replaces_those_of_producers(store: Store) -> None:
+    def sent(domain: str) -> dict:
+        return {"tags": {"tags": [{"key": "domain", "value": domain}]}}
+
+    told = [
+        dataset_event("orders", sent("raw"), day(1)),
+        dataset_event("orders", statement("domain:sales"), day(2)),
+        dataset_event("orders", statement("domain:finance"), day(3)),
+        dataset_event("orders", sent("sales"), day(4)),
+    ]
+    for event in reversed(told):
+        store.append([parsed(event)])
+    assert tags_of(store, "orders") == {"": ["domain:finance"]}
+    store.append(
+        [parsed(dataset_event("orders", statement("domain:finance", present=False), day(5)))]
+    )
+    assert tags_of(store, "orders") == {"": ["domain:sales"]}
+    store.append([parsed(dataset_event("orders", statement("domain:finance"), day(6)))])
+    assert tags_of(store, "orders") == {"": ["domain:finance"]}
+    withdrawn = {
+        name: msgspec.json.decode(body) for name, body in render_withdrawn_single("domain").items()
+    }
+    store.append([parsed(dataset_event("orders", withdrawn, day(7)))])
+    assert tags_of(store, "orders") == {"": ["domain:sales"]}
+
+
+def labels_of(store: Store, name: str) -> tuple[tuple[str, ...], str]:
+    with store.reader() as reader:
+        number = reader.nodes.get(DatasetId(DATABASE, name))
+        one = reader.facets.of(number)
+        some = reader.facets.of_each([number], (OWNERSHIP, DOCUMENTATION))[number]
+        assert {OWNERSHIP, DOCUMENTATION} == some.keys() == one.keys()
+        for facet in (OWNERSHIP, DOCUMENTATION):
+            assert one[facet] == some[facet] == reader.facets.named(facet)[number]
+        return parse_owners(one[OWNERSHIP]), parse_description(one[DOCUMENTATION])
+
+
+def test_owners_and_descriptions_that_a_person_states_replace_those_of_producers(
+    store: Store,
+) -> None:
+    def facets(owner: str, *, stated: bool) -> dict:
+        rendered = {
+            OWNERSHIP: render_owners("Dataset", [owner]),
+            DOCUMENTATION: render_description("Dataset", f"Owned by {owner}."),
+        }
+        return {
+            stated_facet_name(name) if stated else name: msgspec.json.decode(body)
+            for name, body in rendered.items()
+        }
+
+    told = [
+        dataset_event("orders", facets("tool", stated=False), day(1)),
+        dataset_event("orders", facets("ann", stated=True), day(2)),
+        dataset_event("orders", facets("robot", stated=False), day(3)),
+    ]
+    for event in (told[1], told[2], told[0]):
+        store.append([parsed(event)])
+    assert labels_of(store, "orders") == (("ann",), "Owned by ann.")
+    store.rebuild(lambda done, total: None)
+    assert labels_of(store, "orders") == (("ann",), "Owned by ann.")
+    withdrawn = {
+        stated_facet_name(name): msgspec.json.decode(render_withdrawal())
+        for name in (OWNERSHIP, DOCUMENTATION)
+    }
+    store.append([parsed(dataset_event("orders", withdrawn, day(4)))])
+    assert labels_of(store, "orders") == (("robot",), "Owned by robot.")
 
 
 def listed(store: Store) -> list[str]:

@@ -34,7 +34,7 @@ def finding(entity: str, severity: Severity = Severity.WARNING, state: str = "")
     )  # fmt: skip
 
 
-def test_findings_are_found_by_what_is_asked(store: Store) -> None:
+def test_findings_are_filtered(store: Store) -> None:
     resolved = finding("job:etl:c")
     resolved.status = "resolved"
     with store.ledger() as ledger:
@@ -62,7 +62,7 @@ def test_findings_are_found_by_what_is_asked(store: Store) -> None:
         assert ledger.last_revision("unknown") == 0
 
 
-def test_alerts_are_claimed_by_one_and_kept_until_told(store: Store) -> None:
+def test_an_alert_is_claimed_by_one_monitor_and_kept_until_sent(store: Store) -> None:
     with store.ledger() as ledger:
         for number in range(3):
             ledger.queue("pager", 10 * number, b"%d" % number)
@@ -79,7 +79,7 @@ def test_alerts_are_claimed_by_one_and_kept_until_told(store: Store) -> None:
     assert found == {"other": (1, 0, ""), "pager": (2, 1, "answered 503")}
 
 
-def test_what_failed_half_way_was_never_recorded(store: Store) -> None:
+def test_a_failed_transaction_records_nothing(store: Store) -> None:
     def half_a_round() -> None:
         with store.ledger() as ledger:
             ledger.save(finding("job:etl:a"), 1, 1)
@@ -93,7 +93,7 @@ def test_what_failed_half_way_was_never_recorded(store: Store) -> None:
         assert reader.findings.waiting() == []
 
 
-def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path: Path) -> None:
+def test_two_monitors_on_one_store_send_each_alert_once(opened: Opener, tmp_path: Path) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     now = micros(DAYS - 0.8)

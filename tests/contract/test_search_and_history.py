@@ -42,6 +42,12 @@ def hits(page, kind):
     return [hit.name for hit in page.hits if hit.kind == kind]
 
 
+def test_a_search_has_a_limit_of_different_words(shop):
+    assert shop.search("order ORDER " * 5_000) == shop.search("order")
+    with pytest.raises(InvalidRequestError, match="33 different words"):
+        shop.search(" ".join(f"w{n}" for n in range(33)))
+
+
 def test_a_search_finds_datasets_jobs_columns_tags_and_owners(shop):
     found = shop.search("order")
     assert hits(found, "dataset") == ["orders", "raw.orders", "stg_orders"]

@@ -195,7 +195,7 @@ class TestAppending:
         assert store.append(second) == [Receipt(n, duplicate=False) for n in (4, 5)]
         assert logged(store) == [event.raw for event in first + second]
 
-    def test_nothing_is_appended_for_nothing(self, store):
+    def test_an_empty_batch_appends_nothing(self, store):
         before = store.state()
         assert store.append([]) == []
         assert store.state() == before
@@ -274,7 +274,7 @@ class TestAppending:
                 piecemeal.append(shuffled[start : start + 7])
             assert dump(piecemeal) == dump(whole)
 
-    def test_forgetting_what_it_knew_by_heart_changes_nothing(self, opened, tmp_path):
+    def test_a_small_cache_of_ids_gives_the_same_catalog(self, opened, tmp_path):
         events = some_events(60)
         forgetful = opened()
         forgetful._projection = Projection(remembered=2)
@@ -411,7 +411,7 @@ class TestSeeingEachOther:
         with store.reader() as reader:
             assert reader.counts().events == 5
 
-    def test_what_i_wrote_i_see_at_once(self, store):
+    def test_a_process_reads_its_own_writes_at_once(self, store):
         for number, event in enumerate(some_events(30), start=1):
             store.append([event])
             assert store.state() == StoreState(1, number)
@@ -453,7 +453,7 @@ class TestSeeingEachOther:
             scans = zip(reader.log.entries(), reader.changes.columns(0), strict=False)
             assert [entry.seq for entry, _ in scans] == list(range(1, 11))
 
-    def test_a_scan_left_half_way_harms_no_one(self, store):
+    def test_an_abandoned_scan_does_not_affect_other_readers(self, store):
         store.append(some_events(10))
         for _ in range(3):
             with store.reader() as reader:
@@ -541,14 +541,14 @@ class TestRebuilding:
         with again.reader() as reader:
             assert reader.counts().events == 31
 
-    def test_who_finds_that_another_has_folded_it_meanwhile_does_not(self, opened, monkeypatch):
+    def test_an_up_to_date_catalog_is_not_folded_again(self, opened, monkeypatch):
         before = opened().append(some_events(3)) and opened().state()
         monkeypatch.setattr(
             "downriver.store.catalog.reader.CatalogReader.is_behind", lambda reader: True
         )
         assert opened().state() == before
 
-    def test_a_rebuild_mends_a_damaged_catalog(self, location, store):
+    def test_a_rebuild_repairs_a_damaged_catalog(self, location, store):
         store.append(some_events(30))
         before = dump(store)
         for table in ("derivations", "claims", "edges", "column_sets"):
@@ -639,7 +639,7 @@ class TestFailing:
             store.append([parsed(load(50)), unstorable(), parsed(load(51))])
         assert (dump(store), store.state(), len(logged(store))) == (before, state, 5)
 
-    def test_what_a_failed_append_held_goes_in_later_and_whole(self, store, tmp_path):
+    def test_events_of_a_failed_append_can_be_stored_later(self, store, tmp_path):
         events = some_events(20)
         with pytest.raises(UnicodeEncodeError):
             store.append([*events, unstorable()])
@@ -649,7 +649,7 @@ class TestFailing:
             assert dump(store) == dump(clean)
         assert verified(store).ok
 
-    def test_a_failure_never_shows_in_what_another_thread_writes_right_after(self, store, tmp_path):
+    def test_a_failed_write_does_not_affect_the_next_write_of_another_thread(self, store, tmp_path):
         events = some_events(20)
         store._write_lock = lock = PoliteLock()
 
@@ -667,7 +667,7 @@ class TestFailing:
             clean.append(events)
             assert dump(store) == dump(clean)
 
-    def test_a_closed_store_says_so(self, opened):
+    def test_a_closed_store_raises_an_error(self, opened):
         store = opened()
         store.append(some_events(1))
         store.close()
@@ -749,7 +749,7 @@ class TestLog:
         )
         assert verified(store).altered_seq == 3
 
-    def test_a_log_cut_short_is_told_by_a_head_noted_elsewhere(self, location, store):
+    def test_a_checkpoint_detects_a_log_that_was_cut(self, location, store):
         store.append(some_events(6))
         head = bytes.fromhex(verified(store).head)
         assert verified(store, expected=(6, head)).ok
@@ -777,7 +777,7 @@ class TestLog:
         with pytest.raises(StoreError, match="ends at entry 4"):
             store.append(some_events(8))
 
-    def test_a_log_rewritten_as_a_whole_is_told_by_a_head_noted_elsewhere(self, store, tmp_path):
+    def test_a_checkpoint_detects_a_rewritten_log(self, store, tmp_path):
         store.append(some_events(6))
         head = bytes.fromhex(verified(store).head)
         with closing(open_store(str(tmp_path / "forged"))) as forged:
@@ -887,7 +887,7 @@ class TestGroupCommit:
         assert unseen == []
         assert len(logged(elsewhere)) == 60
 
-    def test_those_who_wait_are_written_together_and_in_order(self, store):
+    def test_waiting_events_are_written_in_one_batch_in_order(self, store):
         held = HeldStore(store)
         events = some_events(20)
         with committing(held) as group:
@@ -899,7 +899,7 @@ class TestGroupCommit:
             assert [receipt.seq for receipt in results(futures)] == list(range(1, 21))
         assert held.batches == [1, 19]
 
-    def test_whoever_was_just_answered_is_waited_for(self, store, long_waits):
+    def test_a_batch_waits_for_a_client_that_was_just_answered(self, store, long_waits):
         held = HeldStore(store)
         events = some_events(4)
         with committing(held) as group:
@@ -911,7 +911,7 @@ class TestGroupCommit:
             results([*others, *group.submit(events[3:])])
         assert held.batches == [1, 3]
 
-    def test_no_one_is_waited_for_once_a_batch_is_full(self, store, long_waits, monkeypatch):
+    def test_a_full_batch_is_committed_without_waiting(self, store, long_waits, monkeypatch):
         held = HeldStore(store)
         events = some_events(3)
         monkeypatch.setattr(group_commit, "_LARGEST_BATCH_BYTES", 1)
@@ -923,12 +923,12 @@ class TestGroupCommit:
             results([*first, *others])
         assert held.batches == [1, 1, 1]
 
-    def test_one_who_comes_alone_waits_for_no_one(self, store, long_waits):
+    def test_a_single_writer_does_not_wait(self, store, long_waits):
         with committing(store) as group:
             for event in some_events(3):
                 results(group.submit([event]))
 
-    def test_those_who_do_not_come_again_are_not_waited_for_long(self, store):
+    def test_the_wait_for_a_client_that_sends_no_further_event_is_short(self, store):
         held = HeldStore(store)
         events = some_events(21)
         with committing(held) as group:
@@ -940,7 +940,7 @@ class TestGroupCommit:
             results(group.submit(events[20:]))
         assert held.batches == [1, 19, 1]
 
-    def test_past_its_capacity_it_refuses_and_keeps_what_it_took(self, store):
+    def test_a_full_queue_rejects_new_events_and_keeps_accepted_ones(self, store):
         held = HeldStore(store)
         events = some_events(10)
         with committing(held, capacity=3 * len(events[1].raw)) as group:
@@ -966,7 +966,7 @@ class TestGroupCommit:
         with committing(store, capacity=10) as group:
             assert results(group.submit(some_events(1))) == [Receipt(1, duplicate=False)]
 
-    def test_closing_writes_what_was_taken_and_takes_no_more(self, store):
+    def test_closing_writes_accepted_events_and_rejects_new_ones(self, store):
         group = GroupCommit(store, 10**9)
         futures = [future for event in some_events(50) for future in group.submit([event])]
         group.close()
@@ -995,7 +995,7 @@ class TestGroupCommit:
         assert verified(store).ok
 
     @pytest.mark.parametrize("failure", [StoreError("gone"), StoreBusyError(1)])
-    def test_a_dead_store_is_not_asked_once_an_event(self, failure):
+    def test_an_unreachable_store_is_not_tried_for_every_event(self, failure):
         dead = DeadStore(failure)
         with committing(dead) as group:
             futures = [f for event in some_events(50) for f in group.submit([event])]
@@ -1004,7 +1004,7 @@ class TestGroupCommit:
                 assert future.exception(PATIENCE) is failure
         assert dead.attempts <= 2  # the first may have been alone
 
-    def test_a_caller_who_gives_up_stops_no_one(self, store):
+    def test_a_submitted_event_cannot_be_cancelled(self, store):
         held = HeldStore(store)
         events = some_events(4)
         with committing(held) as group:
@@ -1103,7 +1103,7 @@ class TestFacets:
         with store.reader() as reader:
             assert self.facets(reader, "a") == {"acme_small": small, "acme_large": large}
 
-    def test_of_each_facet_the_one_seen_last_is_current_however_they_arrive(self, store):
+    def test_the_newest_version_of_a_facet_is_current_in_any_order_of_arrival(self, store):
         days = [
             dataset_event("a", {"tags": {"day": day}}, at=f"2026-01-0{day}T00:00:00Z")
             for day in (2, 3, 1)
@@ -1193,7 +1193,7 @@ class TestChanges:
             assert {row[6] for row in touched} == {parsed(run_event(at="2027-01-01")).ref.at}
 
     @pytest.mark.parametrize("limit", ["CHANGES_KEPT", "_MOST_TOUCHED"])
-    def test_whoever_is_far_behind_reads_everything(self, store, monkeypatch, limit):
+    def test_a_reader_far_behind_reads_all_changes(self, store, monkeypatch, limit):
         monkeypatch.setattr(f"downriver.store.catalog.reader.{limit}", 3)
         for event in some_events(20):
             store.append([event])
@@ -1209,7 +1209,7 @@ class TestChanges:
             [[oldest, kept]] = connection.execute("SELECT min(seq), count(*) FROM changes")
         assert (oldest, kept) == (50, 101)
 
-    def test_a_watcher_that_remembers_how_far_it_came_misses_nothing(self, opened):
+    def test_a_watcher_that_stores_its_position_misses_no_event(self, opened):
         stores = [opened() for _ in range(3)]
         events = some_events(60)
         seen: dict[int, tuple] = {}

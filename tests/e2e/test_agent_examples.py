@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.fake_openai import Say, Use, fake_openai
+from tests.fake_openai import TextReply, ToolReply, fake_openai
 from tests.server import running_server
 
 ROOT = Path(__file__).parents[2]
@@ -61,13 +61,13 @@ def test_the_steward_picks_the_tool_for_each_question(tmp_path: Path) -> None:
     assert "I do not know" not in told
 
 
-def test_sql_tells_its_lineage(tmp_path: Path) -> None:
+def test_lineage_is_read_from_sql(tmp_path: Path) -> None:
     told = printed("sql_jobs", tmp_path)
     assert "['raw_trips'] -> ['trips_clean']" in told
     assert "rider_trips.minutes comes from ['trips_clean.minutes']" in told
 
 
-def test_a_decorated_function_tells_its_lineage(tmp_path: Path) -> None:
+def test_a_decorated_function_records_its_lineage(tmp_path: Path) -> None:
     assert "app_events feeds ['session_figures']" in printed("decorated", tmp_path)
 
 
@@ -82,10 +82,10 @@ def test_a_whole_day(tmp_path: Path) -> None:
 def test_the_first_example_with_a_model_that_calls_tools(tmp_path: Path) -> None:
     steps = [{"source_id": "api:accounts", "target_id": "table:raw_riders"}]
     with fake_openai(
-        Use("register_pipeline", {"name": "riders", "steps": steps}),
-        Say("I registered one flow."),
-        Use("trace_downstream", {"entity_id": "api:accounts"}),
-        Say("raw_riders depends on it."),
+        ToolReply("register_pipeline", {"name": "riders", "steps": steps}),
+        TextReply("I registered one flow."),
+        ToolReply("trace_downstream", {"entity_id": "api:accounts"}),
+        TextReply("raw_riders depends on it."),
     ) as fake:
         done = run("build", tmp_path, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=fake.url)
     assert done.returncode == 0, done.stderr

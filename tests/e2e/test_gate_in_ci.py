@@ -15,7 +15,8 @@ import pytest
 import yaml
 from tests.unit.impact.estate import Estate
 
-from downriver.cli.app import COMMANDS, load_command
+from downriver.cli.app import load_command
+from downriver.cli.command_list import COMMANDS
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run_action(checkout: Path, **inputs: str) -> tuple[int, str, dict[str, str]]
     return done.returncode, done.stdout, written
 
 
-def test_the_action_stops_a_pull_request_that_breaks_someone(checkout: Path) -> None:
+def test_the_action_blocks_a_pull_request_that_breaks_a_consumer(checkout: Path) -> None:
     (checkout / "stg.sql").write_text(BASE.replace("id, amount", "id"))
     code, printed, written = run_action(checkout)
     assert code == 1
@@ -106,7 +107,7 @@ def test_the_action_fails_when_it_cannot_decide(checkout: Path) -> None:
     assert run_action(checkout, BASE="nowhere")[0] == 2
 
 
-def test_the_pre_commit_hook_stops_a_commit_that_breaks_someone(checkout: Path) -> None:
+def test_the_pre_commit_hook_blocks_a_commit_that_breaks_a_consumer(checkout: Path) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert re.search(hook["files"], "models/stg.sql")
     (checkout / "stg.sql").write_text(BASE.replace("id, amount", "id"))
@@ -184,7 +185,7 @@ def test_an_edited_macro_changes_the_models_that_call_it(of_many_kinds: Path) ->
     assert "warning  summed" in done.stdout
 
 
-def test_code_that_can_no_longer_be_read_is_said(of_many_kinds: Path) -> None:
+def test_code_that_can_no_longer_be_read_is_reported(of_many_kinds: Path) -> None:
     commit(of_many_kinds, "jobs/paid.py", "orders =", "orders = =")
     done = gate(of_many_kinds)
     assert done.returncode != 0

@@ -61,7 +61,7 @@ def test_the_run_that_started_the_application_is_its_parent(ours: Path) -> None:
     assert any("starts 1 job: job:airflow:orders" in spot.message for spot in answer.blind_spots)
 
 
-def test_a_dead_collector_does_not_stop_a_job_and_loses_nothing(tmp_path: Path) -> None:
+def test_an_unreachable_collector_does_not_stop_a_job_and_loses_no_event(tmp_path: Path) -> None:
     done = submit(tmp_path, DOWNRIVER_URL=f"http://127.0.0.1:{free_port()}")
     assert done.returncode == 0, done.stderr[-2000:]
     with running_server(tmp_path / "store") as url:

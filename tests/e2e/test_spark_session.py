@@ -238,13 +238,13 @@ def test_nothing_is_captured_after_the_tracker_is_closed(
 def test_a_session_that_cannot_be_captured_does_not_fail_the_job(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    class ConnectSession:
-        """As Spark Connect's session is: without a JVM."""
+    class OtherSession:
+        """A session of another library."""
 
-    tracker = downriver.spark.track(ConnectSession())
+    tracker = downriver.spark.track(OtherSession())
     assert isinstance(tracker, downriver.spark.UncapturedSession)
-    assert "Spark Connect sessions cannot be tracked" in tracker.reason
-    assert "Spark Connect sessions cannot be tracked" in caplog.text
+    assert "OtherSession is not a session of PySpark" in tracker.reason
+    assert "OtherSession is not a session of PySpark" in caplog.text
     with tracker.block("nightly"):
         assert not tracker.is_open
     assert tracker.flush()

@@ -54,7 +54,7 @@ def wait_for(condition: Callable[[], object], seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_killed_while_its_channel_is_dead_it_tells_everything_once(tmp_path: Path) -> None:
+def test_a_monitor_killed_while_its_channel_fails_sends_every_alert_once(tmp_path: Path) -> None:
     (tmp_path / "downriver.yml").write_text(CONFIG)
     port = free_port()
     with Lineage.open(str(tmp_path / "store")) as lineage:

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.fake_openai import Fail, Say, Use, fake_openai
+from tests.fake_openai import ErrorReply, TextReply, ToolReply, fake_openai
 
 from downriver import Agent, lineage
 from downriver.errors import EntityNotFoundError, InvalidRequestError, ModelError
@@ -44,12 +44,12 @@ def use(fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
 
 
-TRACE = Use("trace_downstream", {"entity_id": "raw_orders"})
+TRACE = ToolReply("trace_downstream", {"entity_id": "raw_orders"})
 ASKED = "What depends on raw_orders?"
 
 
 def test_a_model_calls_tools_and_its_text_is_the_answer(tracker, monkeypatch) -> None:
-    with fake_openai(TRACE, Say("Two tables do.")) as fake:
+    with fake_openai(TRACE, TextReply("Two tables do.")) as fake:
         use(fake, monkeypatch)
         agent = Agent("Steward", "gpt-4o-mini", "Be thorough.", tools=[tracker])
         answer = asyncio.run(agent.run(ASKED))
@@ -74,7 +74,7 @@ def test_an_answer_is_streamed_in_parts(tracker, monkeypatch) -> None:
     async def pieces(agent: Agent) -> list[str]:
         return [piece async for piece in agent.stream(ASKED)]
 
-    with fake_openai(TRACE, Say("Two tables do, in all.")) as fake:
+    with fake_openai(TRACE, TextReply("Two tables do, in all.")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker])
         found = asyncio.run(pieces(agent))
@@ -89,7 +89,7 @@ def test_the_conversation_is_remembered(tracker, monkeypatch) -> None:
         await agent.run(ASKED)
         await agent.run("And what feeds it?")
 
-    with fake_openai(Say("Two.")) as fake:
+    with fake_openai(TextReply("Two.")) as fake:
         use(fake, monkeypatch)
         asyncio.run(talk(Agent(model="gpt-4o-mini", tools=[tracker])))
     said = [m["content"] for m in fake.requests[-1]["messages"] if m["role"] == "user"]
@@ -97,8 +97,8 @@ def test_the_conversation_is_remembered(tracker, monkeypatch) -> None:
 
 
 def test_a_read_only_agent_offers_no_writing_tools(tracker, monkeypatch) -> None:
-    write = Use("register_flow", {"source_id": "table:a", "target_id": "table:b"})
-    with fake_openai(write, Say("I could not.")) as fake:
+    write = ToolReply("register_flow", {"source_id": "table:a", "target_id": "table:b"})
+    with fake_openai(write, TextReply("I could not.")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], allow_writes=False)
         asyncio.run(agent.run("Register a flow from a to b"))
@@ -110,15 +110,15 @@ def test_a_read_only_agent_offers_no_writing_tools(tracker, monkeypatch) -> None
 
 def test_an_agent_with_write_permission_registers_flows(tracker, monkeypatch) -> None:
     flow = {"source_id": "table:revenue_daily", "target_id": "table:kpis", "transformation": "x"}
-    with fake_openai(Use("register_flow", flow), Say("Done.")) as fake:
+    with fake_openai(ToolReply("register_flow", flow), TextReply("Done.")) as fake:
         use(fake, monkeypatch)
         asyncio.run(Agent(model="gpt-4o-mini", tools=[tracker]).run("Register it"))
     assert tracker.sync.trace_upstream("kpis").count == 3
 
 
 def test_the_model_gets_the_error_of_a_call(tracker, monkeypatch) -> None:
-    wrong = Use("trace_downstream", {"entity_id": "raw_ordrs"})
-    with fake_openai(wrong, Say("There is no such table.")) as fake:
+    wrong = ToolReply("trace_downstream", {"entity_id": "raw_ordrs"})
+    with fake_openai(wrong, TextReply("There is no such table.")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker])
         assert asyncio.run(agent.run("What depends on raw_ordrs?")) == "There is no such table."
@@ -145,7 +145,7 @@ def test_a_model_is_stopped_at_the_limit_of_tokens(tracker, monkeypatch) -> None
 
 
 def test_an_error_of_the_model_server_is_reported(tracker, monkeypatch) -> None:
-    with fake_openai(Fail(401, "Incorrect API key provided")) as fake:
+    with fake_openai(ErrorReply(401, "Incorrect API key provided")) as fake:
         use(fake, monkeypatch)
         with pytest.raises(ModelError, match="Incorrect API key"):
             asyncio.run(Agent(model="gpt-4o-mini", tools=[tracker]).run(ASKED))
@@ -170,7 +170,7 @@ Change type: schema_change
 def test_a_text_that_contradicts_the_policy_is_replaced_by_the_verdict(
     tracker, monkeypatch, words
 ) -> None:
-    with fake_openai(Say(words)) as fake:
+    with fake_openai(TextReply(words)) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], role="gate")
         answer = asyncio.run(agent.run(GATE))
@@ -182,7 +182,7 @@ def test_a_text_that_contradicts_the_policy_is_replaced_by_the_verdict(
 
 def test_a_consistent_explanation_follows_the_verdict(tracker, monkeypatch) -> None:
     words = "BLOCKED: revenue_daily may read order_id. Do not go ahead before that is known."
-    with fake_openai(Say(words)) as fake:
+    with fake_openai(TextReply(words)) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], role="gate")
         answer = asyncio.run(agent.run(GATE))
@@ -191,8 +191,8 @@ def test_a_consistent_explanation_follows_the_verdict(tracker, monkeypatch) -> N
 
 
 def test_a_steward_that_contradicts_its_tool_is_overruled(tracker, monkeypatch) -> None:
-    impact = Use("analyze_impact", {"entity_id": "orders_clean", "change_type": "deletion"})
-    with fake_openai(impact, Say("APPROVED. Drop it, no one reads it.")) as fake:
+    impact = ToolReply("analyze_impact", {"entity_id": "orders_clean", "change_type": "deletion"})
+    with fake_openai(impact, TextReply("APPROVED. Drop it, no one reads it.")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker])
         answer = asyncio.run(agent.run("Can we drop orders_clean?"))
@@ -201,7 +201,7 @@ def test_a_steward_that_contradicts_its_tool_is_overruled(tracker, monkeypatch) 
 
 
 def test_a_model_that_decides_without_asking_is_overruled(tracker, monkeypatch) -> None:
-    with fake_openai(Say("It is safe to drop it.")) as fake:
+    with fake_openai(TextReply("It is safe to drop it.")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker])
         answer = asyncio.run(agent.run("Is it safe to drop orders_clean?"))
@@ -209,7 +209,7 @@ def test_a_model_that_decides_without_asking_is_overruled(tracker, monkeypatch) 
 
 
 def test_a_gate_whose_model_is_down_still_decides(tracker, monkeypatch) -> None:
-    with fake_openai(Fail(400, "no")) as fake:
+    with fake_openai(ErrorReply(400, "no")) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], role="gate")
         answer = asyncio.run(agent.run(GATE))
@@ -244,7 +244,7 @@ def test_the_model_is_chosen_by_name_and_key(tracker, monkeypatch, model, key, c
 
 
 def test_a_custom_endpoint_needs_no_key(tracker, monkeypatch) -> None:
-    with fake_openai(Say("Hello.")) as fake:
+    with fake_openai(TextReply("Hello.")) as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
         agent = Agent(model="llama3.1:8b", tools=[tracker])
         assert asyncio.run(agent.run("hello")) == "Hello."

@@ -302,3 +302,20 @@ def test_two_names_are_joined_listed_and_separated(tmp_path: Path) -> None:
     assert "daily" not in downriver("trace", "raw", cwd=tmp_path).stdout
     assert "is different from" in downriver("same", "--list", cwd=tmp_path).stdout
     assert downriver("same", "raw", cwd=tmp_path).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gate", "--base", "HEAD"), "is not in a Git repository; name one with --repo"),
+        (("gate", "--base", "HEAD", "--repo", "none"), "none: no such folder"),
+        (("policy", "test"), "is not in a Git repository; name one with --repo"),
+        (("tags", "apply", "none.yml"), "error: FILE: none.yml: No such file or directory\n"),
+        (("import", "marquez", "http://localhost:1"), "localhost:1: Connection refused\n"),
+    ],
+)
+def test_an_error_of_the_system_has_a_reason_and_no_number(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = downriver(*arguments, cwd=tmp_path)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.command import Done, downriver
 
-from downriver.cli.app import COMMANDS
+from downriver.cli.command_list import COMMANDS
 from downriver.impact.report import render_github, render_markdown, render_text
 from downriver.model.control_characters import escape_json, escape_line, escape_text
 from downriver.service import Lineage

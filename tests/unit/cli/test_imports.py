@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from downriver.cli.app import COMMANDS
+from downriver.cli.command_list import COMMANDS
 
 EVENTS = Path(__file__).parents[3] / "examples" / "shop" / "events.jsonl"
 HEAVY = (

@@ -197,7 +197,7 @@ def test_what_is_certified_personal_or_broken_is_marked(store):
     assert "classDef broken" in drawing
 
 
-def test_a_diff_marks_what_came_since(store):
+def test_a_diff_marks_additions(store):
     found = store.export.subgraph("silver/orders", diff="2026-01-15T00:00:00Z")
     marks = {node.name: node.marks for node in found.nodes}
     assert "added" in marks["gold/revenue"]
@@ -207,7 +207,7 @@ def test_a_diff_marks_what_came_since(store):
     assert changes["dataset:s3://lake:raw/orders", "job:etl:clean"] is None
 
 
-def test_a_diff_marks_what_went(store):
+def test_a_diff_marks_removals(store):
     later = event("clean", "2026-06-01T00:00:00Z", ["raw/orders_v2"], [table("silver/orders")])
     store.ingest([later])
     found = store.export.subgraph("silver/orders", "upstream", diff="2026-01-15T00:00:00Z")

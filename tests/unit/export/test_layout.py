@@ -38,7 +38,7 @@ def test_a_node_that_feeds_itself_stays_in_its_layer():
     assert [layer_of(layout, node) for node in "ab"] == [0, 1]
 
 
-def test_nothing_is_laid_out_as_nothing():
+def test_an_empty_graph_has_an_empty_layout():
     assert lay_out([], []) == Layout(slots={}, lanes={})
 
 

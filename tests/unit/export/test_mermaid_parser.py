@@ -88,7 +88,7 @@ def marked(node: TraceNode, *marks: str) -> TraceNode:
     return msgspec.structs.replace(node, marks=list(marks))
 
 
-def test_mermaid_parses_every_name_we_can_think_of(parse: Parse) -> None:
+def test_mermaid_parses_every_unusual_name(parse: Parse) -> None:
     drawings = [
         trace([dataset(name, other), job(other), column(name, name, other)])
         for name, other in zip(NASTY, reversed(NASTY), strict=True)
@@ -107,7 +107,7 @@ def test_mermaid_parses_every_label_of_an_edge(parse: Parse) -> None:
     assert {end for _, end in found.edges} == set(found.nodes) - {start}
 
 
-def test_mermaid_knows_which_nodes_are_certified_personal_and_broken(parse: Parse) -> None:
+def test_mermaid_marks_certified_personal_and_broken_nodes(parse: Parse) -> None:
     drawings = []
     for names in (("orders", "users", "report", "both"), NASTY[:4], NASTY[-5:-1]):
         certified, personal, broken, both = (dataset(name) for name in names)

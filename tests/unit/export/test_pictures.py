@@ -177,7 +177,7 @@ def parse_mermaid(text: str) -> Mermaid:
             around.pop()
         elif kind == "node":
             in_table = bool(around) and around[-1]["group"] == "d"
-            assert (match["column"] is not None) == in_table
+            assert match["job" if in_table else "column"] is None
             found.nodes[match["id"]] = match
             found.homes[match["id"]] = [unescape_mermaid(box["title"]) for box in around]
         elif kind == "class":
@@ -221,7 +221,7 @@ printable = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1)
 @given(printable)
 @example("ﬂ°°35¶ß")
 @example("#quot;")
-def test_a_mermaid_label_says_the_name(name):
+def test_a_mermaid_label_contains_the_name(name):
     mermaid = parse_mermaid(render_mermaid(trace([dataset(name)])))
     assert unescape_mermaid(mermaid.nodes["n0"]["dataset"]) == name
 
@@ -260,7 +260,7 @@ def test_edges_that_look_the_same_are_drawn_once_with_all_their_words():
     assert [e["label"] for e in mermaid.edges] == ["FILTER, JOIN"]
 
 
-def test_the_namespace_is_told_only_where_names_are_ambiguous():
+def test_the_namespace_is_shown_only_for_ambiguous_names():
     nodes = [dataset("orders", "pg"), dataset("orders", "s3"), dataset("users", "pg")]
     mermaid = parse_mermaid(render_mermaid(trace(nodes)))
     titles = [unescape_mermaid(node["dataset"]) for node in mermaid.nodes.values()]
@@ -279,7 +279,7 @@ def test_columns_are_drawn_in_their_table_in_its_system():
     assert mermaid.homes == {"n0": ["postgres://a", "orders"], "n1": ["snowflake://b", "daily"]}
 
 
-def test_one_system_goes_without_saying():
+def test_mermaid_draws_no_box_for_a_single_system():
     mermaid = parse_mermaid(render_mermaid(trace([dataset("a"), dataset("b")])))
     assert mermaid.homes == {"n0": [], "n1": []}
 
@@ -436,7 +436,7 @@ def card_boxes(svg):
             yield x, y, x + float(card.get("width")), y + float(card.get("height"))
 
 
-def test_a_long_name_is_shortened_and_its_tooltip_tells_all():
+def test_a_long_name_is_shortened_and_its_tooltip_shows_all_of_it():
     long = dataset("warehouse.analytics.a_table_with_a_very_long_name_indeed_v2")
     svg = ET.fromstring(render_svg(trace([long])))
     shown = [text.text for text in svg.iter(f"{SVG}text")]
@@ -444,7 +444,7 @@ def test_a_long_name_is_shortened_and_its_tooltip_tells_all():
     assert long.id in [title.text for title in svg.iter(f"{SVG}title")]
 
 
-def test_an_svg_is_described_to_those_who_cannot_see_it():
+def test_an_svg_has_a_text_description():
     svg = ET.fromstring(render_svg(trace([dataset("orders"), job("load")])))
     title, description = svg[0], svg[1]
     assert svg.get("role") == "img"
@@ -476,7 +476,7 @@ def test_the_order_of_a_traces_lists_does_not_change_the_drawing(render, drawn, 
 
 
 @pytest.mark.parametrize("render", RENDERERS.values())
-def test_an_incomplete_trace_says_so(render):
+def test_an_incomplete_trace_is_marked_incomplete(render):
     spots = [BlindSpot(kind="opaque_udf", entity="x", message="unknown")] * 3
     whole = trace([dataset("orders")])
     part = msgspec.structs.replace(whole, complete=False, blind_spots=spots, omitted_count=1)

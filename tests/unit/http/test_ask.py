@@ -60,6 +60,16 @@ def test_a_question_about_something_unknown_is_answered(client):
     assert any("ordres" in json.dumps(content) for _, content in parsed)
 
 
+def test_the_ids_that_an_ambiguous_name_may_mean_are_in_the_answer(client):
+    event = run_event("copy", ["orders"], ["archive"])
+    event["outputs"] = [{"namespace": "lake", "name": "orders"}]
+    client.post("/api/v1/lineage", json=event)
+    parsed = events(client.post("/v1/ask", json={"question": "What feeds orders?"}).text)
+    text = "".join(content["text"] for name, content in parsed if name == "text")
+    assert parsed[-1] == ("done", {"candidates": ["dataset:db:orders", "dataset:lake:orders"]})
+    assert "dataset:lake:orders" in text
+
+
 @pytest.mark.parametrize("body", [{"question": " "}, {"question": "x" * 10_001}, {}])
 def test_a_wrong_question_is_refused(client, body):
     answer = client.post("/v1/ask", json=body)
@@ -69,6 +79,41 @@ def test_a_wrong_question_is_refused(client, body):
 def test_too_many_questions_at_once_are_refused(client, monkeypatch):
     monkeypatch.setattr(ask, "_running", 8)
     assert client.post("/v1/ask", json={"question": "What feeds orders?"}).status_code == 503
+
+
+def test_a_client_that_leaves_before_the_agent_starts_is_counted_no_longer(client):
+    async def leave():
+        stream = ask._answer(
+            ask.AskRequest(question="What feeds orders?"), client.app.state.context
+        )
+        first = asyncio.create_task(anext(stream))
+        await asyncio.sleep(0)
+        assert ask._running == 1
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    asyncio.run(leave())
+    assert ask._running == 0
+
+
+def test_questions_that_arrive_together_are_limited(client):
+    async def ask_all():
+        asked = ask.AskRequest(question="What feeds orders?")
+        streams = [ask._answer(asked, client.app.state.context) for _ in range(20)]
+        return [[part async for part in stream] async for stream in _each(streams)]
+
+    async def _each(streams):
+        firsts = [asyncio.create_task(anext(stream)) for stream in streams]
+        await asyncio.sleep(0)
+        assert ask._running <= 8
+        for first, stream in zip(firsts, streams, strict=True):
+            await first
+            yield stream
+
+    refused = [parts for parts in asyncio.run(ask_all()) if not parts]
+    assert refused
+    assert ask._running == 0
 
 
 def test_the_agent_of_the_server_registers_nothing(client, lineage):

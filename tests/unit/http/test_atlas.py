@@ -40,7 +40,7 @@ def test_entities_are_stored_with_columns_and_tags(client: TestClient) -> None:
     assert found["tags"] == ["bronze"]
 
 
-def test_the_answer_has_a_guid_for_each_entity_and_says_what_is_new(client: TestClient) -> None:
+def test_the_answer_has_a_guid_for_each_entity_and_marks_new_ones(client: TestClient) -> None:
     first = client.post(BULK, content=EXAMPLE.read_bytes()).json()
     again = client.post(BULK, content=EXAMPLE.read_bytes()).json()
     assert set(first["guidAssignments"]) == {"-1", "-2", "-3", "-4", "-5"}

@@ -54,6 +54,8 @@ def test_an_incident_can_be_posted(client: TestClient) -> None:
 def test_tag_reach(client: TestClient) -> None:
     assert client.get("/v1/tags").json()["tag"] == "pii"
     assert client.get("/v1/tags", params={"tag": " "}).status_code == 400
+    bad = client.get("/v1/tags", params={"as_of": "soon"})
+    assert (bad.status_code, bad.json()["field"]) == (400, "as_of")
 
 
 def test_findings_can_be_listed_and_filtered(client: TestClient) -> None:

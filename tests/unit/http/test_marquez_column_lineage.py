@@ -104,6 +104,34 @@ class TestColumnLineage:
         )
         assert answer.status_code == 400
 
+    @pytest.mark.parametrize("asked", ["/lake/orders", "sales.orders"])
+    def test_a_dataset_has_the_name_in_events_or_the_one_that_was_asked_for(
+        self, client, lineage, asked
+    ):
+        logical = {"namespace": DATABASE, "name": "sales.orders", "type": "TABLE"}
+        facets = {"symlinks": {"identifiers": [logical]}, "schema": schema(total="int")}
+        report = column_lineage({"total": [source("/lake/orders", "total")]})
+        orders = column_lineage({"total": [source("raw", "amount")]})
+        ingest(
+            lineage,
+            run_event(
+                "write", outputs=[dataset("/lake/orders", {**facets, "columnLineage": orders})]
+            ),
+            run_event(
+                "read",
+                inputs=[dataset("/lake/orders", facets)],
+                outputs=[dataset("report", {"columnLineage": report})],
+            ),
+        )
+        nodes = graph(client, field("report", "total"))
+        assert nodes[field("/lake/orders", "total")]["data"]["fieldType"] == "int"
+        assert field("sales.orders", "total") not in nodes
+        named = graph(client, f"dataset:{DATABASE}:{asked}", withDownstream="true")
+        assert named[field(asked, "total")]["data"]["fieldType"] == "int"
+        assert set(named) == {
+            field(*f) for f in (("raw", "amount"), (asked, "total"), ("report", "total"))
+        }
+
     @pytest.mark.parametrize("node", [field("c", "nope"), f"dataset:{DATABASE}:nope"])
     def test_an_unknown_node_is_not_found(self, client, chain, node):
         answer = client.get("/api/v1/column-lineage", params={"nodeId": node})

@@ -279,12 +279,18 @@ class TestJob:
         assert graph(client, job("load"))[job("load")]["data"]["type"] == expected
 
     def test_a_job_of_a_parent_has_a_simple_name(self, client, lineage):
-        parent = {"run": {"runId": "r0"}, "job": {"namespace": JOBS, "name": "daily"}}
+        def itself(name):
+            return {"run": {"runId": "r0"}, "job": {"namespace": JOBS, "name": name}}
+
+        parent = itself("daily")
         ingest(
             lineage,
             flow("daily.load", ["a"], ["b"], run_facets={"parent": parent}),
             flow("other.send", ["b"], ["c"], run_facets={"parent": parent}),
             flow("own.name", ["c"], ["d"]),
+            # Old versions of Airflow's integration name the task itself as its parent.
+            flow("dag.task", ["d"], ["e"], run_facets={"parent": itself("dag.task")}),
+            flow("alone", ["e"], ["f"], run_facets={"parent": itself("alone")}),
         )
         nodes = graph(client, table("a"))
         names = {
@@ -296,6 +302,8 @@ class TestJob:
             job("daily.load"): ("load", "daily"),
             job("other.send"): ("other.send", "daily"),
             job("own.name"): ("own.name", None),
+            job("dag.task"): ("task", "dag"),
+            job("alone"): ("alone", None),
         }
 
     def test_location_and_description(self, client, lineage):

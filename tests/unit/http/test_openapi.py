@@ -7,6 +7,8 @@ import tempfile
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS, load_all_checks
+from tests.test_growing_inputs import cpu_limit
+from tests.unit.http.test_app import TestClient
 
 from downriver.http import build_app
 from downriver.service import Lineage
@@ -44,3 +46,9 @@ def test_every_route_that_uses_the_store_documents_that_it_may_be_overloaded() -
     using = [operation for operation in operations if "security" in operation]
     assert len(using) > 50
     assert all("503" in operation["responses"] for operation in using)
+
+
+def test_the_open_description_costs_little_however_often_it_is_read() -> None:
+    with cpu_limit("200 descriptions", seconds=5):
+        bodies = {TestClient(_app).get("/openapi.json").content for _ in range(200)}
+    assert len(bodies) == 1

@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import re
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -70,7 +71,7 @@ def test_other_pages_are_not_found(client, path):
     assert (answer.status_code, answer.json()["error"]) == (404, "NotFound")
 
 
-def test_the_server_knows_the_pages_of_the_ui():
+def test_the_server_serves_the_pages_of_the_ui():
     routes = Path(__file__).parents[3] / "web" / "src" / "shell" / "routes.ts"
     paths = re.findall(r'{ path: "/([^"]*)"', routes.read_text("utf-8"))
     assert set(paths) == PAGES
@@ -155,6 +156,10 @@ def test_an_answer_is_sent_again_only_when_events_came(client):
     assert first.headers["cache-control"] == "private, no-cache"
     again = client.get("/v1/graph", params={"entity": "orders"}, headers=kept)
     assert (again.status_code, again.content) == (304, b"")
+    anything = client.get("/v1/graph", params={"entity": "orders"}, headers={"If-None-Match": "*"})
+    assert anything.status_code == 304
+    unknown = client.get("/v1/graph", params={"entity": "nothing"}, headers={"If-None-Match": "*"})
+    assert unknown.status_code == 404
     other = client.get("/v1/graph", params={"entity": "orders", "depth": "2"}, headers=kept)
     assert other.status_code == 200
     client.post("/api/v1/lineage", json=run_event("report", ["orders"], ["daily"]))
@@ -175,6 +180,22 @@ def test_an_answer_that_depends_on_more_than_events_has_a_tag_of_its_content(cli
     first = client.get("/v1/me")
     kept = {"If-None-Match": first.headers["etag"]}
     assert client.get("/v1/me", headers=kept).status_code == 304
+
+
+def test_a_tag_is_never_newer_than_its_answer(client):
+    client.post("/api/v1/lineage", json=run_event("clean0", ["raw"], ["orders0"]))
+    asked = {"url": "/v1/trace", "params": {"entity": "raw"}}
+    for run in range(1, 21):
+        event = run_event(f"clean{run}", ["raw"], [f"orders{run}"])
+        writer = threading.Thread(
+            target=client.post, args=("/api/v1/lineage",), kwargs={"json": event}
+        )
+        writer.start()
+        kept = client.get(**asked)
+        writer.join()
+        now = client.get(**asked, headers={"If-None-Match": kept.headers["etag"]})
+        names = {node["name"] for node in (now if now.status_code == 200 else kept).json()["nodes"]}
+        assert f"orders{run}" in names, now.status_code
 
 
 def test_errors_have_no_tag(client):

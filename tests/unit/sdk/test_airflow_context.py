@@ -49,7 +49,7 @@ RUN = "0195574d-5a80-7c6e-9d2a-6d3f0c3b8a11"
         ("return instance.dag_run", None),
     ],
 )
-def test_a_task_is_recorded_also_when_the_provider_knows_no_run(
+def test_a_task_is_recorded_without_a_run_of_the_provider(
     tmp_path: Path, body: str, run: str | None
 ) -> None:
     done = subprocess.run(

@@ -33,6 +33,7 @@ READS_BY_POST = {
     "/v1/fix",
     "/v1/ask",
     "/v1/column-edges",
+    "/v1/export",
     "/v1/inventory",
     "/v1/schema-check",
     "/v1/incidents",
