@@ -62,8 +62,8 @@ _READ = re.compile(
 )
 _AS_INPUT = re.compile(r"\s+as\s+(?:an\s+)?inputs?$", re.IGNORECASE)
 _WRITE = re.compile(
-    r"[\s,;]\s*(?:and\s+|then\s+|to\s+)*"
-    r"(?P<between>(?:[a-z]+s?\s+(?:it|them)\s*,?\s*(?:and\s+|then\s+)*){0,8})"
+    r"[\s,;]\s{0,4}(?:(?:and|then|to)\s{1,4}){0,4}"
+    r"(?P<between>(?:[a-z]+\s{1,4}(?:it|them)\s{0,4},?\s{0,4}(?:(?:and|then)\s{1,4}){0,2}){0,8})"
     r"(?:writes?|writing|outputs?|outputting|produc(?:es?|ing)|sav(?:es?|ing)|stor(?:es?|ing)|"
     r"emits?|emitting|publish(?:es|ing)?|generat(?:es?|ing)|push(?:es|ing)?|populat(?:es?|ing)|"
     r"creat(?:es?|ing)|loads?|loading|inserts?|inserting|updat(?:es?|ing)|appends?|appending)"
@@ -165,7 +165,8 @@ def trains_on(text: str) -> Clause | None:
 
 
 _TRAINS = re.compile(
-    r"(?:.*\s)?trains?\s+(?P<model>.+?)\s+(?:on|with|using|from)\s+(?P<sources>.+)", re.IGNORECASE
+    r"(?:.*\s)?trains?\s{1,4}(?P<model>.+?)\s{1,4}(?:on|with|using|from)\s{1,4}(?P<sources>.+)",
+    re.IGNORECASE,
 )
 
 
@@ -304,7 +305,8 @@ def _check_mover(what: str, movers: list[Mention]) -> None:
 
 
 _FROM_FIRST = re.compile(
-    r"from\s+(?P<sources>.+?)(?:\s*,)?\s+(?P<rest>(?:we|dbt|airflow|spark)\s+.+)", re.IGNORECASE
+    r"from\s{1,4}(?P<sources>.+?)(?:\s{0,4},)?\s{1,4}(?P<rest>(?:we|dbt|airflow|spark)\s.+)",
+    re.IGNORECASE,
 )
 
 

@@ -261,13 +261,15 @@ _PRONOUN = re.compile(
     re.IGNORECASE,
 )
 _CHAIN = re.compile(
-    r"\s*,?\s+(?:which|that)\s+(?:then\s+|in turn\s+|finally\s+)?"
-    r"|\s*,?\s+and\s+(?:then|finally|from there|lastly)\s*,?\s+"
-    r"|\s*,\s*(?:then|finally|before being|after which it is)\s+|\s+then\s+"
-    r"|\s*,\s+and\s+(?=(?:is|are|gets|feeds)\b)",
+    r"\s{0,4},?\s{1,4}(?:which|that)\s{1,4}(?:(?:then|in turn|finally)\s{1,4})?"
+    r"|\s{0,4},?\s{1,4}and\s{1,4}(?:then|finally|from there|lastly)\s{0,4},?\s{1,4}"
+    r"|\s{0,4},\s{0,4}(?:then|finally|before being|after which it is)\s{1,4}"
+    r"|\s{1,4}then\s{1,4}|\s{0,4},\s{1,4}and\s{1,4}(?=(?:is|are|gets|feeds)\b)",
     re.IGNORECASE,
 )
-_ALSO = re.compile(r"\s*;\s*|\s*,?\s+(?:and|while|whereas)\s+|\s*,\s+", re.IGNORECASE)
+_ALSO = re.compile(
+    r"\s{0,4};\s{0,4}|\s{0,4},?\s{1,4}(?:and|while|whereas)\s{1,4}|\s{0,4},\s{1,4}", re.IGNORECASE
+)
 _VERB_FIRST = re.compile(r"^(?:is|are|gets?|was|were)\b", re.IGNORECASE)
 
 

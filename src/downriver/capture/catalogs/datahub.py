@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _DATASET = re.compile(r"urn:li:dataset:\(urn:li:dataPlatform:([^,]+),(.*),([^,()]+)\)")
 _FIELD = re.compile(r"urn:li:schemaField:\((urn:li:dataset:\(.*\)),([^()]*)\)")
-_JOB = re.compile(r"urn:li:dataJob:\(urn:li:dataFlow:\(([^,]+),(.*),([^,()]+)\),(.*)\)")
-_VERSIONED_PATH = re.compile(r"\[[^\]]*\]\.?")  # of a version 2 field path: `[type=string].name`
+_JOB = re.compile(r"urn:li:dataJob:\(urn:li:dataFlow:\(([^,]+),(.{0,2000}),([^,()]+)\),(.*)\)")
+_VERSIONED_PATH = re.compile(r"\[[^\[\]]*\]\.?")  # of a version 2 field path: `[type=string].name`
 # The platform has the bucket in the name; the namespace of OpenLineage has it instead.
 _BUCKETS = {"s3": "s3", "gcs": "gs", "abs": "abfs"}
 

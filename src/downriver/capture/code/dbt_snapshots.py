@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from downriver.model.ids import DatasetId
 
 _BLOCK = re.compile(
-    r"\{%[-+]?\s*snapshot\s+(\w+)\s*[-+]?%\}.*?\{%[-+]?\s*endsnapshot\s*[-+]?%\}", re.DOTALL
+    r"\{%[-+]?\s*snapshot\s+(\w+)\s*[-+]?%\}(?:(?!\{%[-+]?\s*snapshot\b).)*?"
+    r"\{%[-+]?\s*endsnapshot\s*[-+]?%\}",
+    re.DOTALL,
 )
 _KEYS = ("dbt_scd_id",)
 _TIMES = ("dbt_updated_at", "dbt_valid_from", "dbt_valid_to")

@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan.repository import Repository
 
-_FILE = re.compile(
-    r"(?P<root>(?:.*/)?)conf/(?P<environment>[^/]+)/(?:.*/)?"
-    r"(?P<kind>catalog|globals)[^/]*(?:/.*)?\.ya?ml\Z"
-)
+_KINDS = ("catalog", "globals")
 _FIELD = re.compile(r"\{(\w+)\}")
 _VARIABLE = re.compile(r"\$\{(?:globals:)?\s*([\w.]+)\s*(?:,[^{}]*)?\}")
 _PATHS = ("filepath", "path")
 _TABLES = ("table_name", "table")
 _SCHEMAS = ("project", "catalog", "database", "dataset", "schema")
 _MOST_REPLACED = 10  # variables inside of variables
+
+
+class _ConfigurationFile(NamedTuple):
+    path: str
+    root: str  # folder of the project, with a slash at the end
+    environment: str
+    kind: str
 
 
 class KedroDataset(NamedTuple):
@@ -128,14 +132,14 @@ class KedroProjects:
 def find_kedro_projects(repository: Repository | None, files: Iterable[str]) -> KedroProjects:
     """Read the catalogs of a repository. `conf/base` comes before other environments."""
     catalogs: dict[str, dict[str, dict[str, Any]]] = {}
-    matches = [match for path in files if (match := _FILE.match(path)) is not None]
-    for match in sorted(matches, key=lambda m: (m["environment"] != "base", m.string)):
+    found = [file for path in files if (file := _parse_path(path)) is not None]
+    for file in sorted(found, key=lambda f: (f.environment != "base", f.path)):
         try:
-            content = load_yaml((repository.read(match.string) if repository else None) or "")
+            content = load_yaml((repository.read(file.path) if repository else None) or "")
         except YamlError:
             continue  # reported when the file itself is read
         if isinstance(content, dict):
-            of_kind = catalogs.setdefault(match["root"], {}).setdefault(match["kind"], {})
+            of_kind = catalogs.setdefault(file.root, {}).setdefault(file.kind, {})
             of_kind.update({str(k): v for k, v in content.items() if str(k) not in of_kind})
     return KedroProjects(
         {
@@ -143,6 +147,21 @@ def find_kedro_projects(repository: Repository | None, files: Iterable[str]) -> 
             for root, kinds in catalogs.items()
         }
     )
+
+
+def _parse_path(path: str) -> _ConfigurationFile | None:
+    """Return a file of a catalog or its globals: `conf/base/catalog/raw.yml`. None for others."""
+    *folders, name = path.split("/")
+    if "conf" not in folders or not name.endswith((".yml", ".yaml")):
+        return None
+    conf = len(folders) - 1 - folders[::-1].index("conf")
+    kinds = [
+        kind for part in [*folders[conf + 2 :], name] for kind in _KINDS if part.startswith(kind)
+    ]
+    if not kinds or len(folders) < conf + 2:
+        return None
+    root = "".join(f"{folder}/" for folder in folders[:conf])
+    return _ConfigurationFile(path, root, folders[conf + 1], kinds[-1])
 
 
 def _filled(entry: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:

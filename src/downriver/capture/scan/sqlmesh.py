@@ -38,7 +38,7 @@ _DEFAULT_DIALECT = re.compile(
     r"ModelDefaultsConfig\([^)]{0,500}?dialect\s{0,40}=\s{0,40})['\"]?(\w+)"
 )
 _TIMES = re.compile(r"@(?:start|end|execution)_(?:ds|date|dt|dtntz|ts|tstz|epoch|millis|hour)\b")
-_MACRO_STATEMENT = re.compile(r"^[ \t]*@\w+\([^;]*\)\s*;", re.MULTILINE)
+_MACRO_STATEMENT = re.compile(r"^[ \t]*@\w+\([^;]{0,1000}\)\s{0,100};", re.MULTILINE)
 _MACRO_CALL = re.compile(r"@(\w+)\s*\(")
 _VARIABLE = re.compile(r"@\{?(\w+)\}?")
 _JINJA = re.compile(r"\bJINJA_(?:QUERY_BEGIN|STATEMENT_BEGIN|END)\s*;", re.IGNORECASE)

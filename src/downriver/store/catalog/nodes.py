@@ -129,7 +129,10 @@ class NodeQueries:
         This ignores letter case and character sets such as `[ab]`, so some of the nodes may not
         match.
         """
-        literal = re.sub(r"\[[^\]]*\]", "?", pattern).lower()
+        literal = pattern.lower()
+        before, _, after = literal.partition("[")
+        if "]" in after:
+            literal = f"{before}?{after.rpartition(']')[2]}"
         words = [_LIKE.sub(r"!\g<0>", word) for word in re.split(r"[*?]+", literal) if word]
         condition = " AND ".join([f"lower({field}) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
         sql = "SELECT id, kind, namespace, name FROM nodes WHERE kind < 2"

@@ -25,7 +25,7 @@ _RUNNING = (
     "|Model|Index|Export|Import|Replication|Notebook|Pod|Flow|Load"
 )
 _CONTROLS = re.compile(
-    rf"(?:{_NOTIFIES})\w*|(?=\w*\Z)\w*(?:Trigger\w*Dag|Branch|ShortCircuit)\w*"
+    rf"(?:{_NOTIFIES})\w*|(?=\w*\Z)\w*(?:Trigger\w{{0,60}}Dag|Branch|ShortCircuit)\w*"
     r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|Approval|ExternalTaskMarker)\w*"
 )
 # Sensors, and management of clusters and buckets, unless an argument names data. Operators that

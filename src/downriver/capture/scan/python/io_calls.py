@@ -182,7 +182,7 @@ _WITH_PATH = re.compile(r"to_(?:csv|json|xml|html|markdown|latex|string|avro)")
 _PATH_ARGUMENTS = ("path", "path_or_buf", "path_or_buffer", "buf", "filename", "path_root")
 
 # Names that read or write data when they are called on a Spark reader, writer or session.
-_SPARK_CHAIN = re.compile(r"\.(?:read|write)(?:Stream)?(?P<settings>(?:\.\w+)*)$|\.writeTo\b")
+_SPARK_CHAIN = re.compile(r"\.(?:read|write)(?:Stream)?(?P<settings>(?:\.\w+){0,50})$|\.writeTo\b")
 _SPARK_END = re.compile(
     r"load|save|table|jdbc|csv|parquet|json|orc|text|avro|delta|xml|excel|start|toTable|insertInto"
     r"|saveAsTable|save_as_table|append|overwrite|overwritePartitions|create|createOrReplace|replace|synapsesql"

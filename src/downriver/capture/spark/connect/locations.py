@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _SCAN = re.compile(r"(?:FileScan|Scan|BatchScan) ")
 _LOCATION = re.compile(r"Location: \w+ ?\(\d{1,9} paths\)\[")
 _END_OF_PATHS = re.compile(r"\](?:, [A-Z]\w*: |\Z)")
-_JDBC = re.compile(r"JDBCRelation\((.*)\)")
 _SUBQUERY_NUMBER = re.compile(r" SPARK_GEN_SUBQ_\d{1,9}\Z")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*:")
 _WITHOUT_DATA = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef"})
@@ -134,15 +133,15 @@ class ConnectLocator:
         first, *_ = leaf.columns
         read = PlanLeaf(first, [], columns=leaf.columns)
         name, path = _table_name(leaf), _path(leaf)
-        jdbc = _JDBC.search(leaf.after)
+        table = leaf.after.partition("JDBCRelation(")[2].rpartition(")")[0]
         if path:
             read.locations = [DatasetLocation(place) for place in name_paths([path])]
         elif name and (leaf.kind != "RelationV2" or self.columns(name)):
             read.locations = [self.table(name)]
-        elif jdbc:
-            known = databases.get(_SUBQUERY_NUMBER.sub("", jdbc[1]).strip())
+        elif table:
+            known = databases.get(_SUBQUERY_NUMBER.sub("", table).strip())
             if known is None:
-                read.unknown = f"the table {jdbc[1]} of a database that is not known"
+                read.unknown = f"the table {table} of a database that is not known"
             else:
                 read.locations, read.query = known.locations, known.query
                 read.database = known.database

@@ -150,7 +150,7 @@ def _compiled() -> tuple[_CompiledSign, ...]:
 
 
 _WORD = re.compile(r"[A-Za-z_]{3,}")
-_NOT_LITERAL = re.compile(r"\(\?[<!=][^)]*\)|\[[^]]*\]|\\[A-Za-z]|\(\?:|\{[\d,]+\}")
+_NOT_LITERAL = re.compile(r"\(\?[<!=][^)]{0,200}\)|\[[^]]{0,200}\]|\\[A-Za-z]|\(\?:|\{[\d,]+\}")
 
 
 def _words_of(pattern: str) -> tuple[str, ...]:

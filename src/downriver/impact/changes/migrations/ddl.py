@@ -175,7 +175,7 @@ _CLIENT_SETTING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PLACEHOLDER = re.compile(
-    r"\$\{[^}\n]*\}|\$\(\w+\)|#\{[^}\n]*\}|(?<![\w:]):'?\"?[A-Za-z_]\w*|&&?\w+|%\(\w+\)s|%s"
+    r"\$\{[^}\n]{0,200}\}|\$\(\w+\)|#\{[^}\n]{0,200}\}|(?<![\w:]):'?\"?[A-Za-z_]\w*|&&?\w+|%\(\w+\)s|%s"
     r"|(?<![{%])\{\w*\}|<<\w+>>|__\w+__"
 )
 # A table whose name is an expression: IDENTIFIER($name), but not IDENTIFIER('orders').
