@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
+from downriver.govern.drift.lifecycle import find_drop, is_drop
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import Affected, FindingKind, Severity
 from downriver.model.ids import ColumnId, DatasetId
+from downriver.openlineage.facets.dataset import LIFECYCLE
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from downriver.graph.index.identities import Identities
     from downriver.graph.index.vectors import Ints
     from downriver.model.answers import Trace, TraceNode
+    from downriver.model.facts import Span
     from downriver.model.governance import Finding
     from downriver.store import CatalogReader
 
@@ -31,7 +34,7 @@ _OF_A_COLUMN = (
     FindingKind.COLUMN_RENAMED,
     FindingKind.COLUMN_RETYPED,
 )
-_BREAKS = frozenset(_OF_A_COLUMN[1:])
+_BREAKS = frozenset({*_OF_A_COLUMN[1:], FindingKind.DATASET_DROPPED})
 
 
 class OwnersAndTags(NamedTuple):
@@ -49,6 +52,7 @@ class EntityContext:
         self._reader = reader
         self.stale_days = stale_days
         self._labels: dict[int, OwnersAndTags] = {}
+        self._drops: dict[int, Span | None] = {}
         self._downstream: dict[tuple[int, int | None, int], Trace] = {}
 
     @property
@@ -128,7 +132,7 @@ class EntityContext:
         return None if entity is None else self._graph.nodes.identities.canonical(entity.node)
 
     def writers(self, node: int) -> list[int]:
-        """Return the jobs that write a dataset under any of its names."""
+        """Return the jobs that write a dataset under any of its names. To drop is not to write."""
         flow, edges = self._graph.nodes.flow, self._writes(node)
         return sorted(set(flow.ends.source[edges].tolist()))
 
@@ -162,7 +166,20 @@ class EntityContext:
         names = np.array(nodes.identities.group(node), np.int32)
         edges = nodes.flow.ends.entering.of(names)
         writes: Ints = edges[nodes.flow.kind[edges] == EdgeKind.WRITES]
-        return writes
+        drop = self._drop(node)
+        if drop is None:
+            return writes
+        seen = zip(nodes.flow.first_at.of(writes), nodes.flow.last_at.of(writes), strict=True)
+        kept: Ints = writes[np.array([not is_drop(times, drop) for times in seen], np.bool_)]
+        return kept
+
+    def _drop(self, node: int) -> Span | None:
+        """Return when a dataset was dropped, if that is its last known change."""
+        if node not in self._drops:
+            read = self._reader.history.facet_versions
+            names = self._graph.nodes.identities.group(node)
+            self._drops[node] = find_drop(v for name in names for v in read(name, LIFECYCLE))
+        return self._drops[node]
 
     def labels(self, node: int) -> OwnersAndTags:
         """Return the owners and tags of a node under all its names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from downriver.govern.drift.series import DAY
 from downriver.govern.suspects import (
     WEIGHTS,
     IncidentInputs,
@@ -19,6 +20,7 @@ from downriver.openlineage.wire import parse_time, render_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from downriver.govern.drift import Inspector
     from downriver.model.answers import TraceNode
     from downriver.model.governance import Finding
 
@@ -26,10 +28,18 @@ _LOOKED_AT = 400  # upstream nodes that are checked, the nearest first
 _FRESHNESS = 30  # datasets upstream whose freshness is listed, the nearest first
 _SHOWN = 50
 _HOUR = 3_600_000_000
-_BROKEN = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE, FindingKind.QUALITY_FAILED})
+_BROKEN = frozenset(
+    {
+        FindingKind.DATASET_DROPPED,
+        FindingKind.RUN_FAILED,
+        FindingKind.RUN_LATE,
+        FindingKind.QUALITY_FAILED,
+    }
+)
 _RUN_KINDS = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE})
 _CHANGE_KINDS = frozenset(
     {
+        FindingKind.DATASET_DROPPED,
         FindingKind.COLUMN_ADDED,
         FindingKind.COLUMN_DROPPED,
         FindingKind.COLUMN_RENAMED,
@@ -44,7 +54,8 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
     whole = _whole(entity)
     upstream = scene.around.trace(whole, Direction.UPSTREAM, _LOOKED_AT)
     downstream = scene.around.downstream(entity, _SHOWN)
-    failures = _own_findings(entity, scene)
+    inspector = scene.inspect_at(scene.now)
+    failures = _own_findings(entity, scene, inspector)
     since = min((f.first_seen for f in failures), default=None)
     on_the_way = _columns_on_the_way(entity, scene)
     failing_nodes = {entity.node, *_jobs_at(entity, scene)}  # whose findings are the failures
@@ -53,11 +64,9 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         for node in upstream.nodes
         if (number := scene.around.number(node)) is not None
     ]
-    found_at = {
-        node.id: findings
-        for node, number in nodes
-        if number not in failing_nodes and (findings := scene.inspector.inspect(number))
-    }
+    others = [(node.id, number) for node, number in nodes if number not in failing_nodes]
+    current = _inspect(others, inspector)
+    found_at, scene = _with_earlier(current, others, since, scene)
     ranking = SuspectRanking(upstream, scene, since, on_the_way)
     suspects = ranking.rank(found_at, {node.id: number for node, number in nodes})
     last_success = last_success_of(_jobs_at(entity, scene), scene)
@@ -83,7 +92,7 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         affected=affected,
         owners=owners,
         owners_to_tell=sorted({o for each in affected for o in each.owners} - set(owners)),
-        freshness=_freshness(nodes, found_at, scene),
+        freshness=_freshness(nodes, current, scene),
         runs=[finding for finding in noticed if finding.kind in _RUN_KINDS],
         violations=[f for f in noticed if f.kind is FindingKind.QUALITY_FAILED],
         changes=_changes(noticed, last_success),
@@ -92,6 +101,32 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
     )
     incident.summary = _summary(incident)
     return incident
+
+
+def _inspect(nodes: Iterable[tuple[str, int]], inspector: Inspector) -> dict[str, list[Finding]]:
+    """Return the findings of nodes that have any, by id."""
+    return {name: findings for name, number in nodes if (findings := inspector.inspect(number))}
+
+
+def _with_earlier(
+    current: dict[str, list[Finding]],
+    nodes: Sequence[tuple[str, int]],
+    since: str | None,
+    scene: IncidentInputs,
+) -> tuple[dict[str, list[Finding]], IncidentInputs]:
+    """Add the findings at the time when the failure began, if that is long ago.
+
+    A change upstream becomes the new baseline after some days, but it is still the cause of a
+    failure that continues. Evidence is then as old as the failure, not as old as the report.
+    """
+    began = scene.now if since is None else parse_time(since, "since") + _HOUR
+    if began > scene.now - DAY:
+        return current, scene
+    found = dict(current)
+    for name, findings in _inspect(nodes, scene.inspect_at(began)).items():
+        known = {finding.id for finding in current.get(name, ())}
+        found[name] = [*current.get(name, ()), *(f for f in findings if f.id not in known)]
+    return found, scene._replace(old=scene.old - (scene.now - began))
 
 
 def _kind(entity: Entity) -> str:
@@ -110,15 +145,15 @@ def _whole(entity: Entity) -> Entity:
     return entity
 
 
-def _own_findings(entity: Entity, scene: IncidentInputs) -> list[Finding]:
+def _own_findings(entity: Entity, scene: IncidentInputs, inspector: Inspector) -> list[Finding]:
     """Return the findings of an entity, and of the jobs that write it."""
-    findings = scene.inspector.inspect(entity.node)
+    findings = inspector.inspect(entity.node)
     if isinstance(entity.id, ColumnId):
         field = entity.id.field.casefold()
         findings = [f for f in findings if not f.subject or field in _words(f)]
     for job in _jobs_at(entity, scene):
         if job != entity.node:
-            findings += [f for f in scene.inspector.inspect(job) if f.kind in WEIGHTS]
+            findings += [f for f in inspector.inspect(job) if f.kind in WEIGHTS]
     return sorted(findings, key=lambda f: (-f.severity.rank, -WEIGHTS[f.kind], f.first_seen, f.id))
 
 

@@ -19,7 +19,7 @@ from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.wire import parse_time, render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from downriver.govern.drift import Inspector
     from downriver.govern.entity_context import EntityContext
@@ -33,6 +33,7 @@ _COLUMNS = 2000  # nodes of a column trace
 # The probability that a finding of each kind causes a failure downstream.
 WEIGHTS = {
     FindingKind.RUN_FAILED: 0.9,
+    FindingKind.DATASET_DROPPED: 0.9,
     FindingKind.COLUMN_DROPPED: 0.85,
     FindingKind.COLUMN_RENAMED: 0.85,
     FindingKind.RUN_LATE: 0.75,
@@ -55,7 +56,12 @@ _HARMLESS = 0.3  # factor for changed code that is an unlikely cause
 _SLACK = 3_600_000_000  # clocks differ, and a cause may be detected after its effect
 
 _SCHEMA = frozenset(
-    {FindingKind.COLUMN_DROPPED, FindingKind.COLUMN_RENAMED, FindingKind.COLUMN_RETYPED}
+    {
+        FindingKind.DATASET_DROPPED,
+        FindingKind.COLUMN_DROPPED,
+        FindingKind.COLUMN_RENAMED,
+        FindingKind.COLUMN_RETYPED,
+    }
 )
 _RUN = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE})
 _VALUES = frozenset(
@@ -77,14 +83,17 @@ _EXPLAINED_BY = {
     **dict.fromkeys(_EDGES, _SCHEMA | _CODE | _RUN),
 }
 _BAD_INPUT = _VALUES | _RUN | _SCHEMA
-_OF_COLUMNS = _SCHEMA | {FindingKind.NULL_RATE_SHIFT, FindingKind.DISTRIBUTION_SHIFT}
+_OF_COLUMNS = (_SCHEMA - {FindingKind.DATASET_DROPPED}) | {
+    FindingKind.NULL_RATE_SHIFT,
+    FindingKind.DISTRIBUTION_SHIFT,
+}
 
 
 class IncidentInputs(NamedTuple):
     """The inputs of an incident report."""
 
     reader: CatalogReader
-    inspector: Inspector
+    inspect_at: Callable[[int], Inspector]  # an inspector of the state at a moment
     around: EntityContext
     now: int
     old: int  # evidence from before this moment is an unlikely cause

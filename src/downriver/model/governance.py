@@ -37,6 +37,7 @@ class FindingKind(str, Enum):
     COLUMN_DROPPED = "column_dropped"
     COLUMN_RENAMED = "column_renamed"
     COLUMN_RETYPED = "column_retyped"
+    DATASET_DROPPED = "dataset_dropped"
     EDGE_APPEARED = "edge_appeared"
     EDGE_VANISHED = "edge_vanished"
     ROW_COUNT_SHIFT = "row_count_shift"

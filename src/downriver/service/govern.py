@@ -118,10 +118,13 @@ class GovernApi:
         with self._session.reading() as view:
             resolved = self._session.resolve(entity, view)
             limits = limits or DriftLimits()
-            inspector = Inspector(view.graph, view.reader, limits, moment, old_failures=True)
+
+            def inspect_at(time: int) -> Inspector:
+                return Inspector(view.graph, view.reader, limits, time, old_failures=True)
+
             old = moment - int(limits.lateness.give_up_days * DAY)
             around = self._around(view)
-            scene = IncidentInputs(view.reader, inspector, around, moment, old)
+            scene = IncidentInputs(view.reader, inspect_at, around, moment, old)
             return incidents.report_incident(resolved, scene)
 
     def tag_reach(self, tag: str, as_of: str | None = None) -> TagReach:

@@ -226,3 +226,43 @@ def test_the_report_lists_freshness_runs_violations_and_changes(tmp_path: Path) 
     )  # fmt: skip
     assert [each.kind.value for each in found.runs] == ["run_failed"]
     assert [each.kind.value for each in found.changes] == ["code_changed"]
+
+
+def test_the_causes_of_a_failure_stay_suspects_for_as_long_as_it_continues(tmp_path: Path) -> None:
+    with told(tmp_path, weeks(last_rows=10)) as lineage:
+        soon = lineage.govern.incident_report("mart", moment(19, 6))
+        later = lineage.govern.incident_report("mart", moment(40))
+    assert (later.status, later.since) == ("failing", soon.since)
+    assert [each.id for each in later.suspects][:1] == [each.id for each in soon.suspects][:1]
+    assert later.suspects[0].score == soon.suspects[0].score
+
+
+def dropped(name: str, day: float) -> dict:
+    facet = {"lifecycleStateChange": {"lifecycleStateChange": "DROP"}}
+    return run_event(
+        "cleaner", f"drop-{day}", "COMPLETE", moment(day), outputs=[output(name, facet)]
+    )
+
+
+def test_a_dropped_dataset_that_a_job_reads_is_a_failure_until_it_is_written_again(
+    tmp_path: Path,
+) -> None:
+    with told(tmp_path, [*weeks(), dropped("raw", 19.5)]) as lineage:
+        found = lineage.govern.incident_report("raw", moment(19.8))
+        assert found.status == "failing"
+        assert found.failures[0].message == "the dataset was dropped, but 1 job reads it"
+        assert found.last_written == moment(19, 0.2)  # a drop is no write
+        assert found.last_success == moment(19, 0.2)
+        suspects = lineage.govern.incident_report("mart", moment(19.6)).suspects
+        assert suspects[0].id.endswith(":raw")
+        assert lineage.govern.incident_report("raw", moment(19.4)).status != "failing"
+        again = run("load", 31, reads=["api"], writes=[output("raw")])
+        lineage.ingest([encode(event) for event in again])
+        kinds = {f.kind.value for f in lineage.govern.incident_report("raw", moment(32)).failures}
+        assert "dataset_dropped" not in kinds
+
+
+def test_a_dropped_dataset_without_readers_is_no_failure(tmp_path: Path) -> None:
+    events = [*run("load", 0, reads=["api"], writes=[output("scratch")]), dropped("scratch", 1)]
+    with told(tmp_path, events) as lineage:
+        assert lineage.govern.incident_report("scratch", moment(2)).failures == []

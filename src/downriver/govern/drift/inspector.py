@@ -9,12 +9,15 @@ import numpy as np
 
 from downriver.govern.drift.code import CODE_FACETS, find_code_drift
 from downriver.govern.drift.edges import JobEdge, JobEdgeHistory, find_claim_drift, find_edge_drift
+from downriver.govern.drift.lifecycle import DatasetEdges, find_dropped
 from downriver.govern.drift.measures import DatasetMeasures
 from downriver.govern.drift.runs import JobHistory, expect_next, find_run_trouble
 from downriver.govern.drift.schema import SchemaHistory, find_schema_drift
 from downriver.govern.drift.series import DAY, DriftLimits
 from downriver.model.facts import EdgeKind, EventRef, RunState, Span
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.dataset import LIFECYCLE
+from downriver.openlineage.wire import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +47,7 @@ class Inspector:
         old_failures: bool = False,
     ) -> None:
         self._nodes = graph.nodes
+        self._retired = graph.retired
         self._reader = reader
         self._limits = limits
         self._now = now
@@ -79,10 +83,33 @@ class Inspector:
             )
             yield from find_schema_drift(schema_history, self._limits, self._settled_at)
         yield from self._claim_drift(dataset, claims)
+        yield from self._dropped(dataset, names)
         measures = [m for name in names for m in history.measures(name, _MEASURES, self._now)]
         measures.sort(key=lambda m: (m.at, m.name))
         measured = DatasetMeasures(dataset, measures, self._name_of_job)
         yield from measured.findings(self._limits, self._now, old_failures=self._old_failures)
+
+    def _dropped(self, dataset: DatasetId, names: list[int]) -> Iterator[Finding]:
+        """Yield a finding if the dataset was dropped. It settles, but not in incident reports."""
+        versions = [v for n in names for v in self._reader.history.facet_versions(n, LIFECYCLE)]
+        known = self._versions_until_now(versions)
+        finding = find_dropped(dataset, known, self._edges_of(names)) if known else None
+        if finding is None:
+            return
+        if self._old_failures or parse_time(finding.first_seen, "first_seen") >= self._settled_at:
+            yield finding
+
+    def _edges_of(self, names: list[int]) -> DatasetEdges:
+        flow, here = self._nodes.flow, np.array(names, np.int32)
+        entering, leaving = flow.ends.entering.of(here), flow.ends.leaving.of(here)
+        writes = entering[flow.kind[entering] == EdgeKind.WRITES]
+        reads = leaving[flow.kind[leaving] == EdgeKind.READS]
+        seen = zip(flow.first_at.of(writes).tolist(), flow.last_at.of(writes).tolist(), strict=True)
+        readers = set(flow.ends.target[reads].tolist()) - self._retired
+        return DatasetEdges(
+            tuple((first, min(last, self._now)) for first, last in seen if first <= self._now),
+            len(readers),
+        )
 
     def _claims_on(self, names: list[int]) -> dict[int, list[FacetVersion]]:
         """Return the column lineage of a dataset by each job, under any of its names."""

@@ -44,6 +44,7 @@ _SETTLES = frozenset(
         FindingKind.COLUMN_DROPPED,
         FindingKind.COLUMN_RENAMED,
         FindingKind.COLUMN_RETYPED,
+        FindingKind.DATASET_DROPPED,
         FindingKind.EDGE_APPEARED,
         FindingKind.EDGE_VANISHED,
         FindingKind.CODE_CHANGED,
@@ -283,9 +284,12 @@ class Monitor:
     ) -> None:
         """Report on the entities of new findings, so that alerts carry the likely cause."""
         graph, reader = view
-        inspector = Inspector(graph, reader, self._watch, now, self._schedules, old_failures=True)
+
+        def inspect_at(time: int) -> Inspector:
+            return Inspector(graph, reader, self._watch, time, self._schedules, old_failures=True)
+
         old = now - int(self._watch.lateness.give_up_days * DAY)
-        scene = IncidentInputs(reader, inspector, around, now, old)
+        scene = IncidentInputs(reader, inspect_at, around, now, old)
         for finding in sorted(findings, key=lambda each: -each.severity.rank):
             if len(news.contexts) == _CONTEXTS:
                 break
