@@ -64,7 +64,9 @@ def python_with(*requirements: str) -> Path:
 
 
 def _install(python: Path, requirements: tuple[str, ...]) -> None:
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Tests import few of the modules, so Python compiles only those.
+    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    pip = [str(python), "-m", "pip", "install", *options]
     done = subprocess.run(
         [*pip, *requirements],
         capture_output=True,

@@ -127,6 +127,14 @@ INTEGRATIONS: tuple[Integration, ...] = (
         ("KAFKA-CONNECT",),
         guide="integrations/kafka",
     ),
+    Integration(
+        "great-expectations",
+        "LineageAction() as action of a checkpoint; or downriver capture great-expectations FILE",
+        ("GREAT_EXPECTATIONS",),
+        ("integration/common/openlineage/provider/great_expectations",),
+        package="great_expectations",
+        guide="integrations/great_expectations",
+    ),
     Integration("sql", "downriver capture sql models", ("SQL",), guide="sql"),
     Integration("python", "@lineage().track(...)", ("PYTHON",), ("client/python",), guide="sdk"),
 )

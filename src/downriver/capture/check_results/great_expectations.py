@@ -34,25 +34,42 @@ def read_validations(path: Path) -> list[ValidationResult]:
         raise InvalidRequestError("FILE", f"{path}: {exc.strerror}") from exc
     except (msgspec.DecodeError, RecursionError) as exc:
         raise InvalidRequestError("FILE", f"{path} is not JSON: {exc}") from exc
-    validations = [_read(result) for result in _validations(content)]
+    validations = [parse_validation(result) for result in _validations(content)]
     if not validations:
         raise InvalidRequestError("FILE", f"{path} is not a result of Great Expectations")
     return validations
 
 
 def _validations(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield a single validation, or the validations of a checkpoint."""
+    """Yield a single validation, or the validations of a checkpoint.
+
+    `validation_results` and `expectations` are the keys of what `describe()` returns.
+    """
     if not isinstance(content, dict):
         return
-    runs = content.get("run_results")
+    runs, described = content.get("run_results"), content.get("validation_results")
     if isinstance(runs, dict):
         for run in runs.values():
             yield from _validations(_mapping(run).get("validation_result", run))
+    elif isinstance(described, list):
+        for each in described:
+            yield from _validations(each)
     elif isinstance(content.get("results"), list):
         yield content
+    elif isinstance(content.get("expectations"), list) and "success" in content:
+        yield {**content, "results": [_described(each) for each in content["expectations"]]}
 
 
-def _read(result: dict[str, Any]) -> ValidationResult:
+def _described(entry: Any) -> dict[str, Any]:
+    """Return an entry of `describe()` in the form of a result. It may lack an exception."""
+    fields = _mapping(entry)
+    failed_early = not fields.get("success") and not fields.get("result")
+    unknown = {"exception_info": {"raised_exception": True}} if failed_early else {}
+    return {**unknown, **fields, "expectation_config": fields}
+
+
+def parse_validation(result: dict[str, Any]) -> ValidationResult:
+    """Return the results of one validation, as Great Expectations renders them to JSON."""
     assertions: list[QualityAssertion] = []
     unread: list[str] = []
     for entry in result["results"]:
@@ -94,11 +111,13 @@ def _raised(info: dict[str, Any]) -> bool:
 
 
 def _asset(result: dict[str, Any], meta: dict[str, Any]) -> str:
-    """Return the name of the data that was validated: a table, else the asset."""
+    """Return the name of the data that was validated: a table or file, else the asset."""
     spec = _mapping(meta.get("batch_spec"))
     table = spec.get("table_name") or _mapping(meta.get("batch_kwargs")).get("table")
     if table:
         return f"{spec['schema_name']}.{table}" if spec.get("schema_name") else str(table)
+    if spec.get("path"):
+        return str(spec["path"])
     definition = _mapping(meta.get("active_batch_definition"))
     return str(definition.get("data_asset_name") or result.get("asset_name") or "")
 
