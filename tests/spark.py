@@ -42,15 +42,23 @@ def running_spark(
 
 @contextmanager
 def running_connect(folder: Path) -> Iterator[Any]:
-    """Run a server of Spark Connect in `folder` and yield the session of a client."""
+    """Run a server of Spark Connect in `folder` and yield the session of a client.
+
+    The server listens on a port that is free, not on the usual one: several may run on a machine.
+    """
     check_java()
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.remote("local[2]").appName("golden")
-    for key, value in _settings(folder).items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    options = {"spark.app.name": "golden", "spark.connect.grpc.binding.port": "0"}
+    ConnectSession._start_connect_server("local[2]", {**_settings(folder), **options})
+    server = SparkSession._instantiatedSession
+    service = server._jvm.org.apache.spark.sql.connect.service
+    port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()
+    # As `builder.remote("local[2]")` does. `stop` removes both, and stops the server.
+    os.environ["SPARK_LOCAL_REMOTE"] = os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    spark = ConnectSession.builder.remote(f"sc://localhost:{port}").getOrCreate()
     try:
         yield spark
     finally:

@@ -24,12 +24,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import json
 import linecache
+import os
 import shutil
+import signal
 import sys
 import tempfile
 import textwrap
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +83,9 @@ CONNECT_DIFFERENCES = {
     "tables/one_select_into_two_tables": "only the tables of a multi-insert are known",
 }
 _BEGUN = ("START", "RUNNING")
+# A case takes about a second, and half a minute on a machine with too much to do.
+SECONDS_OF_A_CASE = 300.0
+HUNG = 3  # exit status if a case takes longer
 PLAIN, DELTA, HIVE, ICEBERG = "plain", "delta", "hive", "iceberg"
 CONNECT = "connect"  # the cases of plain sessions, in a client of Spark Connect
 
@@ -364,6 +372,42 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2])
 
 
+class Watchdog:
+    """Ends the process if a case hangs, and prints where Python and the JVM are."""
+
+    def __init__(self, seconds: float = SECONDS_OF_A_CASE) -> None:
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Watchdog:
+        self.begin("the start of the session")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cancel()
+
+    def begin(self, name: str) -> None:
+        """Begin a case; the one before has ended."""
+        self._cancel()
+        self._timer = threading.Timer(self._seconds, self._end_process, [name])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end_process(self, name: str) -> None:
+        print(f"{name} did not end within {self._seconds:g} seconds", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback(all_threads=True)
+        with contextlib.suppress(Exception):
+            from pyspark import SparkContext
+
+            os.kill(SparkContext._gateway.proc.pid, signal.SIGQUIT)  # prints its threads
+            time.sleep(5)
+        os._exit(HUNG)
+
+
 def run_all(session: str, folder: Path, only: str = "", jars: str = "") -> dict[str, Any]:
     """Run every case of one kind of session, and return the expected and the actual lineage."""
     kind = PLAIN if session == CONNECT else session
@@ -383,10 +427,11 @@ def run_all(session: str, folder: Path, only: str = "", jars: str = "") -> dict[
         if session == CONNECT
         else running_spark(folder, settings, hive=session == HIVE)
     )
-    with opened as spark:
+    with Watchdog() as watchdog, opened as spark:
         golden = GoldenSession(spark, folder)
         for name, case in cases.items():
             if case.runs_on(spark.version):
+                watchdog.begin(name)
                 try:
                     actual: object = golden.run(name, case)
                 except Exception as exc:  # noqa: BLE001
@@ -394,6 +439,7 @@ def run_all(session: str, folder: Path, only: str = "", jars: str = "") -> dict[
                 found[name] = {"expected": expected(case), "actual": actual}
                 if session == CONNECT:
                     _without_counts(found[name])
+        watchdog.begin("the end of the session")
         version = spark.version
     return {"spark": version, "cases": found}
 

@@ -21,6 +21,7 @@ from tests.spark_golden import (
     CONNECT_DIFFERENCES,
     DELTA,
     HIVE,
+    HUNG,
     ICEBERG,
     PLAIN,
     load_cases,
@@ -73,6 +74,20 @@ def test_tables_of_hive() -> None:
     _check(found)
 
 
+def test_a_case_that_hangs_ends_with_its_stack() -> None:
+    code = (
+        "import time; from tests.spark_golden import Watchdog\n"
+        "def a_call_without_end(): time.sleep(600)\n"
+        "with Watchdog(0.5): a_call_without_end()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == HUNG
+    assert "the start of the session did not end within 0.5 seconds" in done.stderr
+    assert "a_call_without_end" in done.stderr
+
+
 @pytest.mark.slow
 def test_spark_connect() -> None:
     _needs_java()
@@ -99,9 +114,10 @@ def _run(python: str | Path, session: str, *options: str) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,  # a case that hangs ends the process long before
         check=False,
     )
+    assert done.returncode != HUNG, f"{done.stderr[-20_000:]}\n{done.stdout[-20_000:]}"
     assert done.stdout, done.stderr[-5000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -40,10 +40,22 @@ class ConnectActions:
         """Yield the actions of a request that has ended."""
         self._locator.forget()  # tables may have changed
         for request in requests:
-            for action in self._actions(request):
+            actions: list[SparkAction] | None = None
+            with guarded("resolving a request of Spark Connect"):
+                actions = list(self._actions(request))
+            for action in [self._unresolved(request, name)] if actions is None else actions:
                 action.name, action.error = name, error
                 action.ended_at, action.duration_ns = ended // 1000, ended - began
                 yield action
+
+    def _unresolved(self, request: Request, name: str) -> SparkAction:
+        """Return a request as a blind spot, for example if the server does not answer."""
+        action = SparkAction(name="", ended_at=0, duration_ns=0, columns=[], tables="")
+        if isinstance(request, ReadRequest):
+            action.unread = "the server did not describe the query: see the log of the job"
+        else:
+            action.unknown_write = f"the write {name}, which the server did not describe,"
+        return action
 
     def query(self, plan: Any) -> SparkAction:
         """Return a plan as an action without a result, for example the plan of a frame."""

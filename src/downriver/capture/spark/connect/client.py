@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from downriver.capture.spark.connect.own_calls import SECONDS_TO_ANSWER, is_own_call, own_call
 from downriver.capture.spark.driver.patches import OutermostCall, patch_once
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from downriver.capture.spark.connect.driver_data import DriverData
 
-_OWN_CALLS = threading.local()
 _PYSPARK = "pyspark."
 _CALL = "a request to Spark Connect"
 # By default, a plan prints at most 25 columns, and the first 100 characters of a path.
@@ -60,7 +58,7 @@ def observe(observer: RequestObserver | None) -> None:
 
 def observer() -> RequestObserver | None:
     """Return the observer, unless the current call is one of capture itself."""
-    return None if getattr(_OWN_CALLS, "active", False) else _Observed.observer
+    return None if is_own_call() else _Observed.observer
 
 
 def _following(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,25 +115,17 @@ def _called_method() -> str:
     return name or "collect"
 
 
-@contextmanager
-def _unobserved() -> Iterator[None]:
-    _OWN_CALLS.active = True
-    try:
-        yield
-    finally:
-        _OWN_CALLS.active = False
-
-
 class ConnectServer:
-    """Requests of capture itself to the server of one client. They are not captured."""
+    """Requests of capture itself to the server of one client. They have a deadline."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, seconds: float = SECONDS_TO_ANSWER) -> None:
         self._client = client
+        self._seconds = seconds
         self._before: dict[str, str] | None = None
 
     def explain(self, plan: Any) -> str:
         """Return the plans of a query as text."""
-        with _unobserved():
+        with own_call(self._client, self._seconds):
             self._print_whole_plans()
             return str(self._client.explain_string(plan, explain_mode="extended"))
 
@@ -150,7 +140,7 @@ class ConnectServer:
         """Return the rows of a plan that changes nothing."""
         to_table = self._client.to_table
         needs_observations = len(inspect.signature(to_table).parameters) > 1  # since Spark 4
-        with _unobserved():
+        with own_call(self._client, self._seconds):
             self._print_whole_plans()
             table = to_table(plan, {}) if needs_observations else to_table(plan)
         rows: list[dict[str, Any]] = table[0].to_pylist()
@@ -158,13 +148,13 @@ class ConnectServer:
 
     def setting(self, name: str) -> str:
         """Return a setting of the session; empty if it has none."""
-        with _unobserved():
+        with own_call(self._client, self._seconds):
             return str(self._conf().get(name, "") or "")
 
     def leave(self) -> None:
         """Restore the settings of the session."""
         before, self._before = self._before, None
-        with _unobserved():
+        with own_call(self._client, self._seconds):
             for name, value in (before or {}).items():
                 self._conf().set(name, value)
 

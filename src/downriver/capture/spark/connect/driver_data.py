@@ -9,6 +9,7 @@ from downriver.capture.emit import guarded
 from downriver.capture.frame_origins import FrameRegistry, Origins
 from downriver.capture.spark.connect.client import observer
 from downriver.capture.spark.connect.locations import messages_in
+from downriver.capture.spark.connect.own_calls import own_call
 from downriver.capture.spark.driver.collected_values import CollectedValues
 from downriver.capture.spark.driver.frames import after_driver
 from downriver.capture.spark.driver.patches import patch_once
@@ -67,7 +68,9 @@ class DriverData:
         elif isinstance(data, (list, tuple)):
             before = self.values.rows_from(data)
         if before is not None:
-            self._made[plan_id] = after_driver(before, data, list(frame.columns))
+            with own_call(frame.sparkSession.client):
+                columns = list(frame.columns)
+            self._made[plan_id] = after_driver(before, data, columns)
 
     def add(self, plan: Any, leaves: Sequence[TextLeaf]) -> None:
         """Record the origins of the local relations of a plan, unless the code contains them."""
