@@ -135,13 +135,13 @@ def compare_traces(before: Trace, after: Trace) -> Trace:
     """
     old = {_key(edge): edge for edge in before.edges if edge.status == "active"}
     new = {_key(edge): edge for edge in after.edges if edge.status == "active"}
-    gone = [edge for key, edge in old.items() if key not in new]
+    removed = [edge for key, edge in old.items() if key not in new]
     came = [edge for key, edge in new.items() if key not in old]
     stay = [edge for key, edge in new.items() if key in old]
     edges = [
         *stay,
         *(msgspec.structs.replace(edge, change="added") for edge in came),
-        *(msgspec.structs.replace(edge, change="removed") for edge in gone),
+        *(msgspec.structs.replace(edge, change="removed") for edge in removed),
     ]
     spots = list({str(s): s for s in (*after.blind_spots, *before.blind_spots)}.values())
     return msgspec.structs.replace(

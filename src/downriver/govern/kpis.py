@@ -14,8 +14,13 @@ from downriver.govern.drift.series import DAY, LatenessLimits
 from downriver.govern.tags import certified_paths, propagating_tags, reach_of_tag
 from downriver.govern.verdict_history import measure_change_radius
 from downriver.graph.answers.cuts import CutDetector
-from downriver.graph.answers.readers import find_checks, find_loaders, find_readers
-from downriver.graph.answers.statement_jobs import STATEMENT_NAMES, find_tasks
+from downriver.graph.answers.job_roles import (
+    STATEMENT_NAMES,
+    find_checks,
+    find_loaders,
+    find_readers,
+    find_tasks,
+)
 from downriver.graph.index.edges import FOREVER
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (

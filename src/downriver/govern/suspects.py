@@ -145,7 +145,7 @@ class SuspectRanking:
             if cause := self._explanation(node, finding, findings):
                 weight *= _EXPLAINED
                 remarks.append(f"explained by {cause}")
-            if finding.kind in _CODE and (why := self._why_harmless(node, finding, findings)):
+            if finding.kind in _CODE and (why := self._why_unlikely(node, finding, findings)):
                 weight *= _HARMLESS
                 remarks.append(why)
             innocent *= 1 - weight
@@ -219,7 +219,7 @@ class SuspectRanking:
             return None
         return frozenset(node.id.casefold() for node in traced.nodes)
 
-    def _why_harmless(
+    def _why_unlikely(
         self, node: TraceNode, finding: Finding, findings: Mapping[str, Sequence[Finding]]
     ) -> str:
         """Return why changed code is an unlikely cause, empty if it is a likely one.

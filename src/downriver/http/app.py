@@ -44,7 +44,6 @@ from downriver.http.server.security_headers import SecurityHeaders, cross_origin
 from downriver.http.v1 import (
     account,
     ask,
-    checks,
     governance,
     graph,
     history,
@@ -58,7 +57,7 @@ from downriver.http.v1 import (
     search,
 )
 from downriver.http.v1.news import HeadWatch
-from downriver.http.v1.trust import audit, contracts, evidence, privacy, quality, triggers
+from downriver.http.v1.trust import audit, checks, contracts, evidence, privacy, triggers
 from downriver.http.web_files import WebFiles
 from downriver.isolation import shared_workers
 from downriver.store import KeyRole
@@ -115,7 +114,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *retention.ENDPOINTS,
     *contracts.ENDPOINTS,
     *privacy.ENDPOINTS,
-    *quality.ENDPOINTS,
     *triggers.ENDPOINTS,
     *evidence.ENDPOINTS,
     *audit.ENDPOINTS,

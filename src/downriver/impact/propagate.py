@@ -166,8 +166,8 @@ class Propagation:
             dataset=str(self._catalog.dataset(node).id),
             columns=columns,
             rows=delta.rows is not None,
-            unknown=delta.may is not None or delta.stale is not None,
-            gone=delta.gone is not None,
+            unknown=delta.possible is not None or delta.stale is not None,
+            gone=delta.removed is not None,
         )
 
     def _count_untouched(self) -> int:
@@ -459,7 +459,7 @@ def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, D
 
 def _concerns_writers(delta: Delta) -> bool:
     kinds = (*ABSENT, DeltaKind.REQUIRED, DeltaKind.ADDED, DeltaKind.RETYPED)
-    return delta.gone is not None or bool(delta.columns(*kinds))
+    return delta.removed is not None or bool(delta.columns(*kinds))
 
 
 _WEIGHTS = {EffectSeverity.BREAKING: 0, EffectSeverity.WARNING: 1, EffectSeverity.NONE: 2}

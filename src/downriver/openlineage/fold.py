@@ -90,19 +90,19 @@ class _Folding:
             self._dataset(wire.dataset, None)
         return Facts(self.sightings, self.runs, self.bodies)
 
-    def _see(self, sighting: Sighting) -> None:
+    def _add(self, sighting: Sighting) -> None:
         self.sightings[sighting] = self.span
 
     def _edge(
         self, kind: EdgeKind, source: NodeId, target: NodeId, via: JobId | None = None
     ) -> None:
-        self._see(NodeSeen(source))
-        self._see(NodeSeen(target))
-        self._see(EdgeSeen(kind, source, target, via))
+        self._add(NodeSeen(source))
+        self._add(NodeSeen(target))
+        self._add(EdgeSeen(kind, source, target, via))
 
     def _job(self, wire: WireJob, event: WireEvent) -> None:
         job = job_id(wire.namespace, wire.name)
-        self._see(NodeSeen(job))
+        self._add(NodeSeen(job))
         self._facets(FacetRole.NODE, job, None, wire.facets)
         self._job_order(job, wire.facets or {})  # declared by code, without a run
         run = self._run(job, event)
@@ -149,7 +149,7 @@ class _Folding:
         covered: Container[DatasetId] = (),
     ) -> DatasetId:
         dataset = dataset_id(wire.namespace, wire.name)
-        self._see(NodeSeen(dataset))
+        self._add(NodeSeen(dataset))
         if wire.facets:
             digests = self._facets(FacetRole.NODE, dataset, None, wire.facets)
             self._identity(dataset, wire.facets)
@@ -167,7 +167,7 @@ class _Folding:
             body = bytes(raw)
             digest = digests[name] = facet_digest(body)
             self.bodies[digest] = body
-            self._see(FacetSeen(role, node, run, bounded(name), digest))
+            self._add(FacetSeen(role, node, run, bounded(name), digest))
         return digests
 
     def _version(
@@ -200,9 +200,9 @@ class _Folding:
         """Add the sources that a dataset's own facets state; `lineage` replaces `columnLineage`."""
         if digest := digests.get(LINEAGE):
             self._explicit(dataset, parse_lineage(self.bodies[digest]), job)
-            self._see(ClaimSeen(job, dataset, "lineage", digest))
+            self._add(ClaimSeen(job, dataset, "lineage", digest))
         elif digest := digests.get(COLUMN_LINEAGE):
-            self._see(ClaimSeen(job, dataset, "columnLineage", digest))
+            self._add(ClaimSeen(job, dataset, "columnLineage", digest))
             for source in column_sources(digest, self.bodies[digest]):
                 # An event that names its inputs states that the job reads no other dataset. A
                 # column may still derive from another dataset through a view or an earlier step.
@@ -224,7 +224,7 @@ class _Folding:
             elif entry.name:
                 target = dataset_id(entry.namespace or "", entry.name)
                 self._explicit(target, entry, job)
-                self._see(ClaimSeen(job, target, "lineage-entry", facet_digest(body)))
+                self._add(ClaimSeen(job, target, "lineage-entry", facet_digest(body)))
                 targets.add(target)
         return targets
 
@@ -239,7 +239,7 @@ class _Folding:
         if job is not None:
             self._edge(EdgeKind.WRITES, job, target)
             if entry.inputs is not None or entry.fields:
-                self._see(EdgeSeen(EdgeKind.EXPLICIT, job, target))
+                self._add(EdgeSeen(EdgeKind.EXPLICIT, job, target))
         for source in entry.sources():
             dataset = source.dataset()
             if dataset is not None:

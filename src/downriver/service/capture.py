@@ -181,7 +181,7 @@ def scan_catalog(
     known = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
     dbt = DbtNames(view.reader, DBT_NAMESPACE)
     if repository is not None:
-        dbt.learn(repository, partial(_known_namespace, view.reader))
+        dbt.read_manifests(repository, partial(_known_namespace, view.reader))
     return ScanCatalog(
         namespace=namespace,
         find=lambda table: dbt.find(table) or known.find(table),

@@ -10,9 +10,9 @@ from downriver.errors import InvalidRequestError
 from downriver.graph import Entity, Question, trace, trace_numbered
 from downriver.graph.answers.diagnosis import DiagnosisBuilder
 from downriver.graph.answers.entity_lists import list_derivations, relate
+from downriver.graph.answers.job_roles import count_readers
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
 from downriver.graph.answers.node_facts import sent_labels
-from downriver.graph.answers.readers import count_readers
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
 from downriver.graph.names.short_names import ShortNames

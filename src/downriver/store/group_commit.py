@@ -117,13 +117,13 @@ class GroupCommit:
         try:
             receipts = self._store.write([prepared for prepared, _ in batch])
         except BaseException as exc:  # noqa: BLE001 — passed to the callers of the batch
-            self._write_apart(batch, exc)
+            self._write_singly(batch, exc)
             return
         self._expected = min(len(batch) + len(self._waiting), _LARGEST_BATCH)
         for (_, future), receipt in zip(batch, receipts, strict=True):
             future.set_result(receipt)
 
-    def _write_apart(self, batch: list[_Waiting], failure: BaseException) -> None:
+    def _write_singly(self, batch: list[_Waiting], failure: BaseException) -> None:
         """Write each event alone, so that one bad event does not fail the others."""
         if len(batch) == 1 or self._is_out(failure):
             for _, future in batch:

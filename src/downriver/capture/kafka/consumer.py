@@ -161,14 +161,14 @@ class KafkaConsumer:
         return ServerUnreachableError(f"kafka://{self._address.servers}", reason)
 
 
-class _Silent:
+class _NullLogger:
     """A logger that prints nothing. Our errors contain the library's messages."""
 
     def log(self, *_: object, **__: object) -> None:
         """Ignore a line."""
 
 
-_SILENT = _Silent()
+_SILENT = _NullLogger()
 
 
 def _record(message: Any, namespace: str) -> KafkaRecord:

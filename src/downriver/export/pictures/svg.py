@@ -102,11 +102,11 @@ class SvgLayout:
         fans: dict[DrawnLine, float] = {}
         for pair in pairs.values():
             step = min(_TRACK, 2 * _TRACK / len(pair))
-            first = -(len(pair) - 1) / 2 if len(pair) > 1 or not self._goes_back(pair[0]) else 1
+            first = -(len(pair) - 1) / 2 if len(pair) > 1 or not self._leads_back(pair[0]) else 1
             fans.update((line, (first + number) * step) for number, line in enumerate(pair))
         return fans
 
-    def _goes_back(self, line: DrawnLine) -> bool:
+    def _leads_back(self, line: DrawnLine) -> bool:
         source, target = self.ends(line)
         return source.slot.layer > target.slot.layer
 
@@ -197,7 +197,7 @@ class SvgLayout:
             # A node with an edge to itself has two joints, a little apart.
             apart = _TRACK if line.source == line.target else 0.0
             return [(source.right, start - apart), (source.right, end + apart)]
-        if self._goes_back(line):
+        if self._leads_back(line):
             return [(source.x, start), *self._along(line, -1), (target.right, end)]
         return [(source.right, start), *self._along(line, 1), (target.x, end)]
 

@@ -20,7 +20,7 @@ from downriver.govern.tags import (
     spread_over,
     trace_downstream,
 )
-from downriver.graph.answers.readers import find_checks, find_loaders
+from downriver.graph.answers.job_roles import find_checks, find_loaders
 from downriver.graph.index.column_graph import STAR
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.names.resolution import find_entity

@@ -308,8 +308,8 @@ def _late(
         return None
     last = max(history.runs, key=lambda run: (run.began_at, run.run))
     allowed = due.at + due.tolerance
-    gone = max(limits.give_up_days * DAY, 3 * due.gap)
-    if now <= allowed or now - last.began_at > gone:
+    retired_after = max(limits.give_up_days * DAY, 3 * due.gap)
+    if now <= allowed or now - last.began_at > retired_after:
         return None
     missed = (now - due.at) // max(due.gap, 1)
     state = "missing" if missed else "late"

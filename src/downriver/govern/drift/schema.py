@@ -97,10 +97,10 @@ class SchemaPair(NamedTuple):
 
 
 def find_renames(
-    gone: Sequence[str], new: Sequence[str], sides: SchemaPair, least: float
+    dropped: Sequence[str], new: Sequence[str], sides: SchemaPair, least: float
 ) -> list[ColumnRenameGuess]:
     """Pair columns by confidence. A column is in at most one pair."""
-    pairs = [_compare(old, other, sides) for old in gone for other in new]
+    pairs = [_compare(old, other, sides) for old in dropped for other in new]
     guesses: list[ColumnRenameGuess] = []
     for pair in sorted(pairs, key=lambda p: (-p.certainty, p.old, p.new)):
         taken = {name for rename in guesses for name in (rename.old, rename.new)}
@@ -223,12 +223,12 @@ class _SchemaDrift:
         self._alive_types = {(c.path, c.type.casefold()) for columns in alive for c in columns}
 
     def findings(self, limits: DriftLimits) -> Iterator[Finding]:
-        gone = [path for path in self._types_before if path not in self._alive]
+        dropped = [path for path in self._types_before if path not in self._alive]
         new = [path for path in self._types_now if path not in self._types_before]
-        renames = find_renames(gone, new, self._sides(), limits.rename_certainty)
+        renames = find_renames(dropped, new, self._sides(), limits.rename_certainty)
         paired = {name for rename in renames for name in (rename.old, rename.new)}
         yield from (self._renamed_column(rename) for rename in renames)
-        yield from (self._dropped(path) for path in gone if path not in paired)
+        yield from (self._dropped(path) for path in dropped if path not in paired)
         yield from (self._added_column(path) for path in new if path not in paired)
         yield from (self._retyped(path) for path in self._types_now if self._is_retyped(path))
 

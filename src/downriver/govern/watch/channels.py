@@ -216,13 +216,13 @@ class AlertDispatcher:
         try:
             sender([msgspec.json.decode(alert.body, type=Alert) for alert in claimed])
         except AlertNotSentError as exc:
-            self._put_off(name, claimed, str(exc))
+            self._postpone(name, claimed, str(exc))
             return False
         with self._store.ledger() as ledger:
             ledger.delete_sent(claimed)
         return len(claimed) == _AT_ONCE
 
-    def _put_off(self, name: str, alerts: Sequence[QueuedAlert], reason: str) -> None:
+    def _postpone(self, name: str, alerts: Sequence[QueuedAlert], reason: str) -> None:
         tries = max(alert.attempts for alert in alerts)
         wait = min(_FIRST_WAIT * 2 ** min(tries, 10), _LONGEST_WAIT)
         log.warning("channel %s: %s; %d alerts are sent again later", name, reason, len(alerts))

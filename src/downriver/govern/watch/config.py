@@ -39,7 +39,7 @@ class AlertChannel(
     entities: list[str] = []
     owners: list[str] = []
 
-    def wants(self, finding: Finding) -> bool:
+    def matches_filter(self, finding: Finding) -> bool:
         """Return whether a finding matches the filter of this channel."""
         return (
             finding.severity.rank >= self.min_severity.rank

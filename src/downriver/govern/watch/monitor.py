@@ -106,16 +106,16 @@ class FindingRecorder:
     def _open(self, ledger: FindingsTransaction, finding: Finding) -> None:
         finding.revision = ledger.last_revision(finding.id) + 1
         finding.opened_at = self._moment
-        self._tell(ledger, "opened", finding)
+        self._queue_alert(ledger, "opened", finding)
 
     def _change(self, ledger: FindingsTransaction, before: Finding, finding: Finding) -> None:
         finding.revision, finding.opened_at = before.revision + 1, before.opened_at
-        self._tell(ledger, "changed", finding)
+        self._queue_alert(ledger, "changed", finding)
 
     def _resolve(self, ledger: FindingsTransaction, before: Finding) -> None:
         before.status, before.resolved_at = "resolved", self._moment
         before.resolution = explain_resolution(before, self._now, self._watch)
-        self._tell(ledger, "resolved", before)
+        self._queue_alert(ledger, "resolved", before)
 
     def _keep(self, ledger: FindingsTransaction, before: Finding, finding: Finding) -> None:
         """Record changes without an alert: more evidence, another count of affected entities."""
@@ -125,7 +125,9 @@ class FindingRecorder:
             changed_at = parse_time(before.changed_at or "", "changed_at")
             ledger.save(finding, _began(finding), changed_at)
 
-    def _tell(self, ledger: FindingsTransaction, event: AlertEvent, finding: Finding) -> None:
+    def _queue_alert(
+        self, ledger: FindingsTransaction, event: AlertEvent, finding: Finding
+    ) -> None:
         finding.changed_at = self._moment
         ledger.save(finding, _began(finding), self._now)
         if self._since is not None and _began(finding) < self._since:
@@ -136,7 +138,7 @@ class FindingRecorder:
         quiet = self._watch.quiet_hours
         due = self._now if quiet is None else quiet.over_at(self._now, finding.severity)
         for name, channel in self._channels.items():
-            if channel.wants(finding):
+            if channel.matches_filter(finding):
                 ledger.queue(name, due, msgspec.json.encode(alert))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from downriver.graph.answers.readers import find_loaders
+from downriver.graph.answers.job_roles import find_loaders
 from downriver.graph.answers.view import (
     BLIND_SPOTS_SHOWN,
     WalkedEdges,

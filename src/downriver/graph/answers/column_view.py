@@ -121,7 +121,7 @@ class ColumnView:
         del steps
         return set()
 
-    def carriers(self, shown: Collection[int]) -> Ints:
+    def datasets_and_jobs(self, shown: Collection[int]) -> Ints:
         """Return the datasets of columns."""
         columns = np.fromiter(shown, np.int32, len(shown))
         return self._graph.identities.canonicals(np.unique(self._columns.dataset[columns]))

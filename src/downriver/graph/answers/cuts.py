@@ -114,7 +114,7 @@ class CutDetector:
         names = np.array(self._identities.group(node), np.int32)
         return len((ends.leaving if downstream else ends.entering).of(names)) > 0
 
-    def _goes_on(self, node: int, other: int, *, downstream: bool) -> bool:
+    def _may_continue(self, node: int, other: int, *, downstream: bool) -> bool:
         """Return whether `other` has further edges, and one of the two is only read or written."""
         return self._is_used(other, downstream=downstream) and (
             not self._is_used(other, downstream=not downstream)
@@ -130,7 +130,7 @@ class CutDetector:
             if not any(name in shared for name in names):
                 continue
             for other in self._others(node, self._names.similar(names)):
-                if self._goes_on(node, other, downstream=downstream):
+                if self._may_continue(node, other, downstream=downstream):
                     yield self._pair(node, other, downstream=downstream)
 
     def _contained(self, reached: Ints, *, downstream: bool) -> Iterator[_Pair]:
@@ -144,7 +144,7 @@ class CutDetector:
                     node in reached_nodes
                     and node != other
                     and self._is_used(node, downstream=not downstream)
-                    and self._goes_on(node, other, downstream=downstream)
+                    and self._may_continue(node, other, downstream=downstream)
                 ):
                     yield self._pair(node, other, downstream=downstream)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-class _JobWords(NamedTuple):
+class _JobFacts(NamedTuple):
     """The facts in a job's facets."""
 
     description: str = ""
@@ -147,7 +147,7 @@ class _StepFacts:
     def _step(self, edge: TraceEdge) -> _Step:
         if edge.kind in ("reads", "writes"):
             job = edge.target if edge.kind == "reads" else edge.source
-            words = self._jobs.get(job, _JobWords())
+            words = self._jobs.get(job, _JobFacts())
             return _Step(words.processing or "job", words.description, None, (job,))
         jobs = () if edge.job is None else (edge.job,)
         if edge.type is not None:  # between columns
@@ -182,11 +182,11 @@ class _StepFacts:
                 flows[flow.source, numbers[number]] = flow
         return flows
 
-    def _read_jobs(self, answer: Trace) -> dict[str, _JobWords]:
+    def _read_jobs(self, answer: Trace) -> dict[str, _JobFacts]:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
         bodies = self._reader.facets.of_each(jobs, (DOCUMENTATION, JOB_TYPE))
         return {
-            jobs[number]: _JobWords(
+            jobs[number]: _JobFacts(
                 parse_description(facets.get(DOCUMENTATION)),
                 parse_job_type(facets.get(JOB_TYPE)).processingType.lower(),
             )

@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 
 from downriver.graph.answers.cuts import CutDetector
+from downriver.graph.answers.job_roles import find_loaders, find_readers, find_tasks
 from downriver.graph.answers.node_edges import NodeEdges
-from downriver.graph.answers.readers import find_loaders, find_readers
-from downriver.graph.answers.statement_jobs import find_tasks
 from downriver.graph.answers.view import (
     limit_blind_spots,
     reported_blind_spots,
@@ -112,7 +111,7 @@ class NodeView:
             return set()
         return find_readers(self._graph, self._reader, np.array(sorted(ends), np.int32))
 
-    def carriers(self, shown: Collection[int]) -> Ints:
+    def datasets_and_jobs(self, shown: Collection[int]) -> Ints:
         """Return the nodes themselves."""
         return np.fromiter(shown, np.int32, len(shown))
 

@@ -54,7 +54,7 @@ def trace_numbered(
         *unread_job_spots(
             index,
             reader,
-            view.carriers(shown),
+            view.datasets_and_jobs(shown),
             entity=nodes[view.root].id,
             as_of=question.as_of,
         ),
@@ -95,7 +95,7 @@ def paths(
         *unread_job_spots(
             index,
             reader,
-            view.carriers(passed),
+            view.datasets_and_jobs(passed),
             entity=nodes[view.root].id,
             as_of=question.as_of,
         ),

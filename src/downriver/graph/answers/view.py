@@ -70,7 +70,7 @@ class GraphView(Protocol):
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return the jobs at the ends of these edges that only read."""
 
-    def carriers(self, shown: Collection[int]) -> Ints:
+    def datasets_and_jobs(self, shown: Collection[int]) -> Ints:
         """Return the datasets and jobs of the nodes of this view; for columns, their datasets."""
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:

@@ -70,7 +70,7 @@ class DbtNames:
         self._makers: dict[DatasetId, JobId] = {}
         self._exposures: dict[str, tuple[JobId, DatasetId]] = {}
 
-    def learn(
+    def read_manifests(
         self, repository: Repository, namespace_of: Callable[[Sequence[str]], str | None]
     ) -> None:
         """Read the manifests of a repository's projects, where dbt has left them."""
@@ -90,9 +90,9 @@ class DbtNames:
                 if name.path:
                     self._jobs[(root / name.path).as_posix()] = name.job
                 self._makers[name.dataset] = name.job
-                self._learn_table(name.dataset)
+                self._add_table(name.dataset)
 
-    def _learn_table(self, dataset: DatasetId) -> None:
+    def _add_table(self, dataset: DatasetId) -> None:
         parts = dataset.name.casefold().split(".")
         for at in range(len(parts)):
             self._tables.setdefault(".".join(parts[at:]), set()).add(dataset)

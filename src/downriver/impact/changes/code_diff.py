@@ -100,27 +100,27 @@ def _sources(edges: Iterable[CodeEdge]) -> dict[str, frozenset[tuple[str, ...]]]
 
 def compare_definitions(base: WriteDefinition, head: WriteDefinition) -> DatasetDifference:
     """Return the difference of the dataset that both jobs write."""
-    gone = [name for name in base.columns if name not in head.columns]
+    dropped = [name for name in base.columns if name not in head.columns]
     if head.open and not base.open:
-        gone = [name for name in gone if name in head.without]
-    gone += sorted(head.without - base.without - base.columns.keys())
+        dropped = [name for name in dropped if name in head.without]
+    dropped += sorted(head.without - base.without - base.columns.keys())
     new = [name for name in head.columns if name not in base.columns]
     renamed = {}
-    for name in list(gone):
+    for name in list(dropped):
         heir = _find_renamed_column(name, new, base, head)
         if heir:
             renamed[name] = head.columns[heir]
-            gone.remove(name)
+            dropped.remove(name)
             new.remove(heir)
     kept = [name for name in base.columns if name in head.columns]
     changed = {n for n in kept if base.sources.get(n) != head.sources.get(n)}
     recomputed, rows = _compare_steps(base.steps, head.steps)
     others = base.sources.get(EVERY_FIELD) != head.sources.get(EVERY_FIELD)
-    rows = rows or (others and not (gone or renamed)) or _is_other_query(base, head)
+    rows = rows or (others and not (dropped or renamed)) or _is_other_query(base, head)
     changed |= {name for name in recomputed if name in kept or (base.open and name not in renamed)}
-    changed -= {*gone, *new}
+    changed -= {*dropped, *new}
     return DatasetDifference(
-        [base.columns.get(name, name) for name in gone],
+        [base.columns.get(name, name) for name in dropped],
         {base.columns.get(name, name): to for name, to in renamed.items()},
         [head.columns[name] for name in new],
         sorted(base.columns.get(name, name) for name in changed),

@@ -189,9 +189,9 @@ class _JobComparison:
             node = self._catalog.find_dataset(dataset)
             if node is None or dataset not in after or self._catalog.writers(node):
                 continue  # a table that is no longer listed may still exist
-            gone, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
-            renamed = dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
-            lost = [] if renamed else gone
+            dropped, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
+            renamed = dict(zip(dropped, new, strict=True)) if len(dropped) == len(new) == 1 else {}
+            lost = [] if renamed else dropped
             difference = DatasetDifference(lost, renamed, [] if renamed else new, [], rows=False)
             name = self._catalog.dataset(node).id.name
             self._propose(node, self._as_changes(name, node, difference))

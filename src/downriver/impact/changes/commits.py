@@ -121,10 +121,12 @@ def _with_moved_seeds(pairs: list[FilePair]) -> list[FilePair]:
     moved = removed.keys() & added.keys()
     if not moved:
         return pairs
-    gone = {removed[name].path for name in moved}
+    moved_paths = {removed[name].path for name in moved}
     new = {added[name].path: removed[name].base for name in moved}
     return [
-        pair._replace(base=new.get(pair.path, pair.base)) for pair in pairs if pair.path not in gone
+        pair._replace(base=new.get(pair.path, pair.base))
+        for pair in pairs
+        if pair.path not in moved_paths
     ]
 
 

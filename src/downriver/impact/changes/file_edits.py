@@ -68,12 +68,12 @@ def _changes(name: str, pair: FilePair, known: set[str]) -> Iterator[Change]:
         yield TableDrop(dataset=name)
         return
     before, after = _header(pair.base or ""), _header(pair.head)
-    gone = [c for c in before if c not in after and (not known or c.casefold() in known)]
+    dropped = [c for c in before if c not in after and (not known or c.casefold() in known)]
     new = [c for c in after if c not in before and c.casefold() not in known]
-    if len(gone) == len(new) == 1 and len(before) == len(after):
-        yield ColumnRename(dataset=name, column=gone[0], to=new[0])
+    if len(dropped) == len(new) == 1 and len(before) == len(after):
+        yield ColumnRename(dataset=name, column=dropped[0], to=new[0])
     else:
-        yield from (ColumnDrop(dataset=name, column=column) for column in gone)
+        yield from (ColumnDrop(dataset=name, column=column) for column in dropped)
         yield from (ColumnAdd(dataset=name, column=column) for column in new)
     if _rows(pair.base or "") != _rows(pair.head):
         yield LogicChange(dataset=name)
@@ -360,7 +360,7 @@ def _jobs(path: str, catalog: SimulationCatalog, code: EditedCode) -> Iterator[J
 
 def changes_from_delta(dataset: str, delta: Delta) -> Iterator[Change]:
     """Return a difference between two states of a dataset as a list of changes."""
-    if delta.gone is not None:
+    if delta.removed is not None:
         yield TableDrop(dataset=dataset)
     changed = []
     for (column, kind), touch in delta.touches.items():

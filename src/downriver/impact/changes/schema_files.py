@@ -42,9 +42,9 @@ def find_schema_edits(pairs: Sequence[FilePair], base: CommitCode) -> Iterator[U
         if any(part.startswith(".") for part in PurePosixPath(pair.path).parts):
             continue  # settings of the CI and of editors
         words = _words(_COMMENT.sub("", pair.base))
-        gone = words - _words(_COMMENT.sub("", pair.head))
+        dropped = words - _words(_COMMENT.sub("", pair.head))
         named = base.table_names & (words | {PurePosixPath(pair.path).stem.casefold()})
-        lost = _used_with(named, gone - base.table_names, base) if gone and named else None
+        lost = _used_with(named, dropped - base.table_names, base) if dropped and named else None
         if lost is not None:
             table, column = lost
             detail = f"it names the table {table}, and no longer names {column}"

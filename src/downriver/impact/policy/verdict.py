@@ -64,8 +64,8 @@ def _without_retired(impact: Impact, policy: Policy, today: dt.date) -> Impact:
     """Leave out consumers without a run for so long that they count as retired."""
     limit = today - dt.timedelta(days=policy.stale_consumer_days)
     kept = [e for e in impact.effects if e.last_run is None or e.last_run[:10] >= str(limit)]
-    gone = len(impact.effects) - len(kept)
-    return msgspec.structs.replace(impact, effects=kept, untouched=impact.untouched + gone)
+    retired = len(impact.effects) - len(kept)
+    return msgspec.structs.replace(impact, effects=kept, untouched=impact.untouched + retired)
 
 
 def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[RuleFinding]:

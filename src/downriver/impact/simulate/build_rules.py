@@ -96,7 +96,9 @@ def _synchronize(delta: Delta) -> BuildOutcome:
 
 def _without_absent(delta: Delta) -> Delta:
     """Return a difference in which renamed columns count as new, and no column is absent."""
-    kept = Delta(rows=delta.rows, stale=delta.stale, may=delta.may, deprecated=delta.deprecated)
+    kept = Delta(
+        rows=delta.rows, stale=delta.stale, possible=delta.possible, deprecated=delta.deprecated
+    )
     for (column, kind), touch in delta.touches.items():
         if kind is DeltaKind.RENAMED:
             kept.put(touch.to, DeltaKind.ADDED, ColumnDelta("", touch.trail))

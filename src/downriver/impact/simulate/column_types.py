@@ -304,10 +304,10 @@ def _check_boolean(node: exp.Expression, type_of: TypeOf) -> str:
 def _check_condition(node: exp.Expression, type_of: TypeOf) -> str:
     """Check the type of a condition: a date is never valid; engines differ on numbers and texts."""
     operands = [node.this] if isinstance(node, exp.Not) else [node.left, node.right]
-    return _complain_of_dates(operands, type_of)
+    return _check_date_conditions(operands, type_of)
 
 
-def _complain_of_dates(conditions: Sequence[exp.Expression], type_of: TypeOf) -> str:
+def _check_date_conditions(conditions: Sequence[exp.Expression], type_of: TypeOf) -> str:
     families = [type_of(condition).family for condition in conditions]
     wrong = next((family for family in families if family in _TEMPORAL), "")
     return f"a {wrong} as a condition" if wrong else ""
@@ -336,7 +336,7 @@ def _check_in(node: exp.Expression, type_of: TypeOf) -> str:
 def _check_mixed(node: exp.Expression, type_of: TypeOf) -> str:
     """Check that COALESCE, CASE and similar expressions choose among values of one kind."""
     if isinstance(node, exp.Case) and node.this is None:
-        problem = _complain_of_dates(
+        problem = _check_date_conditions(
             [branch.this for branch in node.args.get("ifs") or ()], type_of
         )
         if problem:

@@ -79,22 +79,22 @@ class CatalogColumn(NamedTuple):
 class Delta(msgspec.Struct):
     """All differences of one dataset. Column names are case-folded.
 
-    The trails lead to the change that caused each state: the dataset is `gone`; its `rows` change;
-    it is `stale`, because its writer fails; it `may` be affected, in unknown columns; it is
-    `deprecated`.
+    The trails lead to the change that caused each state: the dataset is `removed`; its `rows`
+    change; it is `stale`, because its writer fails; an effect is `possible`, in unknown columns; it
+    is `deprecated`.
     """
 
     touches: dict[tuple[str, DeltaKind], ColumnDelta] = {}
-    gone: Trail | None = None
+    removed: Trail | None = None
     rows: Trail | None = None
     stale: Trail | None = None
-    may: Trail | None = None
+    possible: Trail | None = None
     deprecated: Trail | None = None
 
     def __bool__(self) -> bool:
         return bool(self.touches) or any(
             trail is not None
-            for trail in (self.gone, self.rows, self.stale, self.may, self.deprecated)
+            for trail in (self.removed, self.rows, self.stale, self.possible, self.deprecated)
         )
 
     def find(self, column: str, *kinds: DeltaKind) -> ColumnDelta | None:
@@ -125,7 +125,7 @@ class Delta(msgspec.Struct):
             known = self.touches.setdefault(key, touch)
             if known.keeps_nulls and not touch.keeps_nulls:
                 self.touches[key] = known._replace(keeps_nulls=False)
-        for name in ("gone", "rows", "stale", "may", "deprecated"):
+        for name in ("removed", "rows", "stale", "possible", "deprecated"):
             if getattr(other, name) is not None:
                 self.mark(name, getattr(other, name))
 
@@ -134,7 +134,7 @@ class Delta(msgspec.Struct):
         return self._state() == other._state()
 
     def _state(self) -> tuple[object, ...]:
-        flags = (self.gone, self.rows, self.stale, self.may, self.deprecated)
+        flags = (self.removed, self.rows, self.stale, self.possible, self.deprecated)
         touched = frozenset(
             (key, touch.to, touch.keeps_nulls) for key, touch in self.touches.items()
         )
@@ -143,8 +143,8 @@ class Delta(msgspec.Struct):
 
 def shape_of(fields: tuple[CatalogColumn, ...] | None, delta: Delta | None = None) -> TableShape:
     """Return the columns of a dataset after a delta."""
-    if delta is not None and delta.gone is not None:
-        return TableShape(gone=True)
+    if delta is not None and delta.removed is not None:
+        return TableShape(removed=True)
     if fields is None:
         return _open_shape(delta)
     if delta is None or not delta.touches:
@@ -284,13 +284,13 @@ def _apply(change: Change, node: int, delta: Delta, catalog: SimulationCatalog) 
             kind = DeltaKind.NULLABLE if change.nullable else DeltaKind.REQUIRED
             delta.put(column, kind, ColumnDelta("", (ColumnId(dataset, column),)))
         case TableRename() | TableDrop():
-            delta.gone = (dataset,)
+            delta.removed = (dataset,)
         case Deprecation():
             _deprecate(change, node, delta, catalog)
         case LogicChange():
             _recompute(change, node, delta, catalog)
         case SchemaChange():
-            delta.may = (dataset,)
+            delta.possible = (dataset,)
         case _:
             assert_never(change)
 

@@ -49,11 +49,11 @@ class _EdgeSimulation:
         """Apply the delta of one input."""
         use = _InputUse(self._process, self._catalog, node)
         basis: Basis = "column_edges" if use.known else "table_edges"
-        if delta.gone is not None:
+        if delta.removed is not None:
             reason: Sentence = ("reads ", use.dataset, ", which no longer exists")
-            self.result.worsen(Outcome.FAILS, reason, delta.gone, basis)
+            self.result.worsen(Outcome.FAILS, reason, delta.removed, basis)
             self.result.refer(use.references(EVERY_FIELD, ""))
-            self._fail_outputs(use, delta.gone, ())
+            self._fail_outputs(use, delta.removed, ())
         for (column, kind), touch in delta.touches.items():
             if not use.known:
                 self._assume_worst(use, column, kind, touch)
@@ -63,7 +63,7 @@ class _EdgeSimulation:
 
     def _receive_whole(self, use: _InputUse, delta: Delta, basis: Basis) -> None:
         states: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
-            (delta.may, Outcome.MAY_FAIL, "may", "which may be affected"),
+            (delta.possible, Outcome.MAY_FAIL, "possible", "which may be affected"),
             (delta.rows, Outcome.CHANGES, "rows", "whose rows change"),
             (delta.stale, Outcome.NOT_REBUILT, "stale", "which is no longer updated"),
             (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is deprecated"),
@@ -71,7 +71,7 @@ class _EdgeSimulation:
         for trail, outcome, name, words in states:
             if trail is None:
                 continue
-            weak: Basis = "table_edges" if name == "may" else basis
+            weak: Basis = "table_edges" if name == "possible" else basis
             self.result.worsen(outcome, ("reads ", use.dataset, f", {words}"), trail, weak)
             for output in use.outputs:
                 self.result.output(output).mark(name, trail)
@@ -84,7 +84,7 @@ class _EdgeSimulation:
             reason: Sentence = ("reads ", use.dataset, f"; whether it uses {column} is unknown")
             self.result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")
             for output in use.outputs:
-                self.result.output(output).merge(Delta(may=touch.trail))
+                self.result.output(output).merge(Delta(possible=touch.trail))
         elif kind in (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE):
             rest = f"; whether it uses {column}, which changes, is unknown"
             reason = ("reads ", use.dataset, rest)
@@ -161,7 +161,7 @@ class _EdgeSimulation:
             delta = self.result.output(output)
             delta.stale = delta.stale if delta.stale is not None else trail
             if not use.known:
-                delta.may = delta.may if delta.may is not None else trail
+                delta.possible = delta.possible if delta.possible is not None else trail
         for derives in fed:
             if derives.direct and derives.target != EVERY_FIELD:
                 step = self._catalog.column(derives.output, derives.target)

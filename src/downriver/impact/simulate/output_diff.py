@@ -253,7 +253,7 @@ class OutputComparison:
             node = self._reading.output_node(before)
             if now is None:
                 output = self._influence.output_id(node)
-                yield OutputDifference(node, Delta(gone=(output,)))
+                yield OutputDifference(node, Delta(removed=(output,)))
                 continue
             delta = self._difference(before, now, after, node)
             if self._head is not None:
@@ -317,7 +317,7 @@ class OutputComparison:
         vanished = [column for name, column in old.items() if name not in new]
         appeared = [column for name, column in new.items() if name not in old]
         for column in vanished:
-            self._vanish(column, appeared, node, delta)
+            self._record_missing(column, appeared, node, delta)
         for column in appeared if replaces else ():
             trail = self._influence.any_trail(node, column.name)
             delta.put(column.name, DeltaKind.ADDED, ColumnDelta(type_text(column.type), trail))
@@ -340,7 +340,7 @@ class OutputComparison:
             delta.rows = self._influence.any_trail(node, "")
         return delta
 
-    def _vanish(
+    def _record_missing(
         self, column: ScriptColumn, appeared: list[ScriptColumn], node: int | None, delta: Delta
     ) -> None:
         touch = self._influence.touched(column.deps, ABSENT, direct=True)

@@ -153,7 +153,7 @@ class RetypeVisibility:
 
     def _of_subquery(self, node: exp.Expression) -> ValueChange:
         """Return how the values of a subquery differ: by its items, or by its rows."""
-        if any(self._decides_otherwise(inner) for inner in node.walk()):
+        if any(self._decides_rows(inner) for inner in node.walk()):
             return OTHER
         if isinstance(node, exp.Exists):
             return SAME
@@ -187,12 +187,10 @@ class RetypeVisibility:
     def rows_differ(self) -> bool:
         """Return whether type changes can decide which rows there are."""
         return any(
-            self._decides_otherwise(node)
-            for tree in self._reading.script.trees
-            for node in tree.walk()
+            self._decides_rows(node) for tree in self._reading.script.trees for node in tree.walk()
         )
 
-    def _decides_otherwise(self, node: exp.Expression) -> bool:
+    def _decides_rows(self, node: exp.Expression) -> bool:
         if isinstance(node, (exp.Where, exp.Having, exp.Qualify)):
             return self.of(node.this) > SAME
         if isinstance(node, exp.Join):
@@ -210,9 +208,9 @@ class RetypeVisibility:
             return is_cut and any(self.of(key) > EQUAL for key in node.expressions)
         if isinstance(node, (exp.Merge, exp.Update, exp.Delete)):
             return True
-        return self._joins_otherwise(node)
+        return self._joins_retyped(node)
 
-    def _joins_otherwise(self, node: exp.Expression) -> bool:
+    def _joins_retyped(self, node: exp.Expression) -> bool:
         return any(
             place is node and max(self.of_column(left), self.of_column(right)) > AS_TEXT
             for place, left, right in self._names.joined

@@ -116,8 +116,8 @@ class _Simulation:
         """
         near = self._input_deltas()
         kinds = {kind for delta in near for _, kind in delta.touches}
-        gone = any(delta.gone is not None for delta in near)
-        if self._head is None and not gone:
+        is_removed = any(delta.removed is not None for delta in near)
+        if self._head is None and not is_removed:
             if not kinds.intersection(_RESHAPING):
                 return self._reading.found, []
             if kinds.issubset(MISSING):
@@ -179,11 +179,11 @@ class _Simulation:
             if delta is None:
                 continue
             dataset = self._catalog.dataset(node).id
-            if delta.may is not None:
+            if delta.possible is not None:
                 self._result.worsen(
                     Outcome.MAY_FAIL,
                     ("reads ", dataset, ", which may be affected: its column lineage is unknown"),
-                    delta.may,
+                    delta.possible,
                     "table_edges",
                 )
             if delta.deprecated is not None:
@@ -203,7 +203,7 @@ class _Simulation:
             name: trail
             for node in self._reading.inputs
             if (delta := self._deltas.get(node)) is not None
-            for name in ("stale", "may", "deprecated")
+            for name in ("stale", "possible", "deprecated")
             if (trail := getattr(delta, name)) is not None
         }
         for output in self._reading.found.outputs if flags else ():
@@ -229,7 +229,7 @@ class _Simulation:
         return [delta for node in nodes if (delta := self._deltas.get(node)) is not None]
 
     def _concerns(self, node: int, delta: Delta) -> bool:
-        if delta.gone is not None or delta.rows is not None:
+        if delta.removed is not None or delta.rows is not None:
             return True
         if not delta.touches:
             return False
@@ -248,7 +248,7 @@ class _Simulation:
         near = self._input_deltas()
         kinds = {kind for delta in near for _, kind in delta.touches}
         retyped = DeltaKind.RETYPED in kinds
-        same_names = not kinds.intersection(_RENAMING) and all(d.gone is None for d in near)
+        same_names = not kinds.intersection(_RENAMING) and all(d.removed is None for d in near)
         if retyped and same_names and self._head is None:
             reading = self._reading.found
             after = reading.with_types(self._script.types_under(reading, tables))
@@ -280,7 +280,7 @@ class _Simulation:
         names: list[str | EntityId] = []
         for node in sorted(self._reading.inputs):
             delta = self._deltas.get(node)
-            if delta is not None and delta.gone is not None:
+            if delta is not None and delta.removed is not None:
                 names += (
                     [", ", self._catalog.dataset(node).id]
                     if names
@@ -334,8 +334,8 @@ class _Simulation:
             if touch is not None:
                 return touch.trail
         for delta in concerned:
-            if delta.gone is not None:
-                return delta.gone
+            if delta.removed is not None:
+                return delta.removed
             for touch in delta.touches.values():
                 return touch.trail
         return ()
@@ -370,7 +370,7 @@ class _Simulation:
             delta = self._result.output(node)
             delta.stale = delta.stale if delta.stale is not None else self._result.trail
             if output.view and self._result.outcome is Outcome.FAILS:
-                delta.gone = self._result.trail
+                delta.removed = self._result.trail
             for column in output.columns:
                 touch = self._influence.touched(column.deps, kinds, direct=True)
                 if touch is not None:

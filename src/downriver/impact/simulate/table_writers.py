@@ -55,9 +55,9 @@ def _simulate_by_edges(
     }
     basis: Basis = "column_edges" if filled else "table_edges"
     # A derivation without a job is dropped with its dataset.
-    if delta.gone is not None and isinstance(process, Job):
+    if delta.removed is not None and isinstance(process, Job):
         reason: Sentence = ("writes ", dataset, ", which no longer exists")
-        result.worsen(Outcome.FAILS, reason, delta.gone, basis)
+        result.worsen(Outcome.FAILS, reason, delta.removed, basis)
     for column, touch in delta.columns(DeltaKind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:
             continue

@@ -65,7 +65,7 @@ class FlowQueue:
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            self._hand_over(batch)
+            self._register(batch)
 
     def _next_batch(self) -> list[Waiting]:
         with self._changed:
@@ -74,26 +74,28 @@ class FlowQueue:
             count = min(len(self._waiting), _LARGEST_BATCH)
             return [self._waiting.popleft() for _ in range(count)]
 
-    def _hand_over(self, batch: list[Waiting]) -> None:
+    def _register(self, batch: list[Waiting]) -> None:
         try:
             registered, events = self._prepare([flow for flow, _ in batch])
             receipts = self._submit(events)
         except DownriverError as exc:
-            self._hand_over_apart(batch, exc)
+            self._register_singly(batch, exc)
             return
         for (_, future), done, receipt in zip(batch, registered, receipts, strict=True):
-            receipt.add_done_callback(partial(_settle, future, done))
+            receipt.add_done_callback(partial(_resolve_future, future, done))
 
-    def _hand_over_apart(self, batch: list[Waiting], failure: DownriverError) -> None:
+    def _register_singly(self, batch: list[Waiting], failure: DownriverError) -> None:
         """Register each flow alone, so that an invalid one does not fail the others."""
         if len(batch) == 1:
             batch[0][1].set_exception(failure)
             return
         for one in batch:
-            self._hand_over([one])
+            self._register([one])
 
 
-def _settle(future: Future[RegisteredFlow], done: RegisteredFlow, receipt: Future[Receipt]) -> None:
+def _resolve_future(
+    future: Future[RegisteredFlow], done: RegisteredFlow, receipt: Future[Receipt]
+) -> None:
     failure = receipt.exception()
     if failure is None:
         future.set_result(done)

@@ -70,12 +70,12 @@ class GraphSync:
             retired = _names(view.graph.retired, view)
             if same and position.seq == state.seq and set(position.retired) == retired:
                 return done
-            gone = retired.difference(position.retired)
+            deleted = retired.difference(position.retired)
             for nodes in _batches(_units(view, position.seq if same else 0)):
-                gone |= self._write(nodes, view, driver, database, done)
-            if gone:
-                delete_nodes(gone, driver, database)
-                done.deleted = len(gone)
+                deleted |= self._write(nodes, view, driver, database, done)
+            if deleted:
+                delete_nodes(deleted, driver, database)
+                done.deleted = len(deleted)
         self._keep(_Position(state.generation, state.seq, sorted(retired)))
         return done
 

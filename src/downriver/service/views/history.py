@@ -76,12 +76,12 @@ class HistoryApi:
             edges = self._edges(entity, view)
             flow = view.graph.nodes.flow
             first = flow.first_at.of(edges)
-            gone = _removal_times(view, edges)
+            removals = _removal_times(view, edges)
             new = _first_sights(view, edges, first)
-        added, removed = _by_minute(first, start), _by_minute(gone, start)
+        added, removed = _by_minute(first, start), _by_minute(removals, start)
         nodes = _by_minute(new, start)
         minutes = sorted({*added, *removed})
-        last = _last_in_minute(np.concatenate([first, gone]))
+        last = _last_in_minute(np.concatenate([first, removals]))
         return GraphChanges(
             changes=[
                 _change(last[minute], added[minute], removed[minute], nodes[minute])

@@ -163,7 +163,7 @@ def _stream(command: Any) -> Iterator[Request]:
         yield _target(WriteRequest(plan, format=stream.format or _DEFAULT_FORMAT), path, options)
 
 
-def _learn(command: Any) -> Iterator[Request]:
+def _saved_models(command: Any) -> Iterator[Request]:
     """Yield a saved model of Spark's ML library. Its training is a read, and is not followed."""
     ml = command.ml_command
     if ml.WhichOneof("command") == "write":
@@ -184,6 +184,6 @@ _COMMANDS: dict[str, Callable[[Any], Iterator[Request]]] = {
     "write_operation_v2": _write_v2,
     "merge_into_table_command": _merge,
     "write_stream_operation_start": _stream,
-    "ml_command": _learn,
+    "ml_command": _saved_models,
     "sql_command": _sql,
 }

@@ -17,14 +17,14 @@ _calls = threading.local()
 
 def follow(context: Any, follower: Any) -> Callable[[], None]:
     """Attach a follower to a Spark context; return a function that restores the previous one."""
-    before = getattr(context, _FOLLOWER, _nobody)
+    before = getattr(context, _FOLLOWER, _no_follower)
     setattr(context, _FOLLOWER, weakref.ref(follower))
     return lambda: setattr(context, _FOLLOWER, before)
 
 
 def follower_of(context: Any) -> Any:
     """Return the follower of a Spark context, or None."""
-    return getattr(context, _FOLLOWER, _nobody)()
+    return getattr(context, _FOLLOWER, _no_follower)()
 
 
 def patch_once(kind: Any, method: str, wrap: Callable[[Any], Any]) -> None:
@@ -56,5 +56,5 @@ class OutermostCall:
         setattr(_calls, self._kind, getattr(_calls, self._kind) - 1)
 
 
-def _nobody() -> None:
+def _no_follower() -> None:
     return None

@@ -1,1 +1,1 @@
-"""Routes of evidence, checkpoints, privacy, redaction and triggers."""
+"""Routes of checks, contracts, evidence, checkpoints, privacy and triggers."""

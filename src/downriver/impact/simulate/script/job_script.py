@@ -51,7 +51,7 @@ class TableShape(NamedTuple):
     required: frozenset[str] = frozenset()
     open: bool = False
     without: frozenset[str] = frozenset()
-    gone: bool = False
+    removed: bool = False
 
 
 class TableSchemas(Protocol):
@@ -217,7 +217,7 @@ class _ReaderTables:
     def columns_of(self, table: TableName) -> Sequence[str] | None:
         """Return the columns of a table, None when they are not all known."""
         shape = self._tables.shape(table)
-        if shape.gone:
+        if shape.removed:
             self._reader.missing_table(table)
             return None
         return None if shape.open else shape.columns
@@ -310,7 +310,7 @@ class _JobReader(ResolutionRecorder):
     ) -> None:
         for write in writes:
             shape = self._tables.shape(write.table)
-            if shape.gone:
+            if shape.removed:
                 self.missing_table(write.table)
             elif not shape.open:
                 self._check_target(tree, effect, write, shape)

@@ -123,7 +123,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             steps=tuple(dict.fromkeys([*self.steps, *other.steps])),
         )
 
-    def doubted(self, *values: object) -> Frame:
+    def known_if(self, *values: object) -> Frame:
         """Return the frame, marked as not known if one of these values is not known."""
         if not any(isinstance(value, (UnknownValue, Object)) for value in values):
             return self

@@ -97,7 +97,7 @@ def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> 
             columns[value.rpartition(".")[2]] = deps_of(run, value, frame, "select")
         elif isinstance(value, ColumnExpression):
             columns[value.name or "?"] = resolved(run, value, frame, "select")
-    return frame.select(columns, stars).doubted(*_flatten(values))
+    return frame.select(columns, stars).known_if(*_flatten(values))
 
 
 def _flatten(values: list[Value]) -> Iterator[Value]:
@@ -142,13 +142,13 @@ def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
             "dynamic_column", "the name of a column is only known at run time", line_of_call(node)
         )
         return frame
-    return frame.with_column(str(name), deps_of(run, value, frame, "select")).doubted(value)
+    return frame.with_column(str(name), deps_of(run, value, frame, "select")).known_if(value)
 
 
 def _with_columns(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     result = frame
     for name, value in _mapping(clause_args(run, node, "select")).items():
-        result = result.with_column(name, deps_of(run, value, frame, "select")).doubted(value)
+        result = result.with_column(name, deps_of(run, value, frame, "select")).known_if(value)
     return result
 
 
@@ -162,7 +162,7 @@ def _with_expressions(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
             result = result.with_column(value.name or "?", deps)
     for name, value in args.named.items():
         result = result.with_column(name, deps_of(run, value, frame, "select"))
-    return result.doubted(*_flatten(args.all()))
+    return result.known_if(*_flatten(args.all()))
 
 
 def _mapping(args: Arguments) -> dict[str, Value]:
@@ -205,7 +205,7 @@ def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _filter(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "filter")
     deps = condition_deps(run, args.get("condition", 0), frame, "filter")
-    return frame.influenced(deps, DependencyKind.FILTER).doubted(args.get("condition", 0))
+    return frame.influenced(deps, DependencyKind.FILTER).known_if(args.get("condition", 0))
 
 
 def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
