@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -23,7 +24,7 @@ from downriver.impact.report.text import (
     describe_left_out,
     describe_not_rebuilt,
     describe_unread,
-    format_location,
+    list_places,
     listed_effects,
 )
 from downriver.model.changes import (
@@ -356,9 +357,7 @@ def _show_effect(effect: Effect, not_rebuilt: str) -> None:
         out.print(f"           {escape(not_rebuilt)}")
     if len(effect.path) > 1:
         out.print(f"           [dim]{escape(' → '.join(effect.path))}[/]")
-    for reference in effect.references[:_REFERENCES_SHOWN]:
-        place = format_location(reference)
-        if place:
-            clause = f" {reference.clause}" if reference.clause != "other" else ""
-            text = f": {reference.text}" if reference.text else ""
-            out.print(f"           [cyan]{escape(place)}[/]{clause}{escape(text)}")
+    for place, clause, text in islice(list_places(effect.references), _REFERENCES_SHOWN):
+        words = f" {clause}" if clause else ""
+        suffix = escape(f": {text}") if text else ""
+        out.print(f"           [cyan]{escape(place)}[/]{words}{suffix}")

@@ -1,6 +1,6 @@
-"""A verdict in every format, compared with what was looked at once.
+"""A verdict in every format, compared with reviewed output.
 
-DOWNRIVER_UPDATE_GOLDEN=1 writes what is printed now; look at it before committing.
+DOWNRIVER_UPDATE_GOLDEN=1 writes the present output; review it before you commit it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from downriver.impact.report import (
     render_text,
     short_names,
 )
+from downriver.impact.report.text import list_places
 from downriver.model.changes import ColumnDrop, ColumnRename
-from downriver.model.verdicts import join_parts
+from downriver.model.verdicts import Reference, join_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ FORMATS: dict[str, Callable[[Verdict], str]] = {
 
 @pytest.fixture
 def verdict(shop: Estate) -> Verdict:
-    """A rename and a drop that hurt SQL, a Spark job and something unknown."""
+    """A rename and a drop that affect SQL, a Spark job and a job without column lineage."""
     shop.table("mart.names", tags={"certified": "true"}, owners=["team:crm", "ana|<b>"])
     shop.job(
         "ltv_model", ["stg.orders"], ["features"], columns={"spend": ["stg.orders.order_total"]},
@@ -105,3 +106,14 @@ def test_the_joined_parts_of_a_sentence_are_the_sentence(verdict: Verdict) -> No
         assert len(effect.path) == len(effect.path_ids)
     for finding in verdict.findings:
         assert join_parts(finding.message_parts) == finding.message
+
+
+def test_a_file_without_known_lines_is_one_place_with_its_columns():
+    known = Reference(dataset="d", column="a", path="m.sql", line=3, clause="select", text="a,")
+    unknown = [Reference(dataset="d", column=name, path="load.py") for name in ("a", "b")]
+    nowhere = Reference(dataset="d", column="a")
+    assert list(list_places([*unknown, known, nowhere])) == [
+        ("load.py", "", "a, b"),
+        ("m.sql:3", "select", "a,"),
+    ]
+    assert list(list_places(unknown[:1])) == [("load.py", "", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from downriver.impact.report.verification import verification_lines
@@ -9,7 +10,7 @@ from downriver.model.changes import Outcome
 from downriver.model.control_characters import escape_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from downriver.model.unread import Unread
     from downriver.model.verdicts import (
@@ -72,10 +73,9 @@ def _table(impact: Impact) -> Iterator[str]:
     for effect, row in zip(effects, rows, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield f"  {'  '.join(cells)}  {row[3]}".rstrip()
-        for reference in effect.references[:_REFERENCES_SHOWN]:
-            place = format_location(reference)
-            if place:
-                yield f"      {place}{_describe_reference(reference)}"
+        for place, clause, text in islice(list_places(effect.references), _REFERENCES_SHOWN):
+            words = f"  {clause}" if clause else ""
+            yield f"      {place}{words}{f': {text}' if text else ''}"
         not_rebuilt = describe_not_rebuilt(impact, effect)
         if not_rebuilt:
             yield f"      {not_rebuilt}"
@@ -93,9 +93,24 @@ def listed_effects(impact: Impact) -> list[Effect]:
     ]
 
 
-def _describe_reference(reference: Reference) -> str:
-    clause = f"  {reference.clause}" if reference.clause != "other" else ""
-    return f"{clause}: {reference.text}" if reference.text else clause
+def list_places(references: Sequence[Reference]) -> Iterator[tuple[str, str, str]]:
+    """Yield the place of each reference with its clause and text, which may be empty.
+
+    References to a file without a line are one place: the text has their columns, if several.
+    """
+    columns: dict[str, list[str]] = {}
+    for reference in references:
+        if reference.path and not reference.line:
+            columns.setdefault(reference.path, []).append(reference.column)
+    for reference in references:
+        place, text = format_location(reference), reference.text
+        if reference.path and not reference.line:
+            names = columns.pop(reference.path, None)
+            if names is None:
+                continue
+            text = text or (", ".join(names) if len(names) > 1 else "")
+        if place:
+            yield place, "" if reference.clause == "other" else reference.clause, text
 
 
 def format_location(reference: Reference) -> str:
