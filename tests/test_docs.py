@@ -261,7 +261,7 @@ def test_shell_blocks_use_only_make_targets_that_exist() -> None:
 # The checks can fail
 
 
-def test_an_example_that_prints_something_else_is_noticed(tmp_path: Path) -> None:
+def test_an_example_that_prints_something_else_fails(tmp_path: Path) -> None:
     session = Session(tmp_path)
     assert session.run_console("$ echo a\nb\n") == "$ echo a\na\n"
     assert (

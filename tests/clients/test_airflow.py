@@ -28,7 +28,7 @@ REQUIREMENTS = (
     "msgspec==0.22.0",  # of Downriver, whose hooks tests import there
     "zstandard==0.25.0",
 )
-# The provider knows the assets of a task. Of a task on SQLite it sends the query and no tables.
+# The provider reports the assets of a task. For a task on SQLite it sends the query, but no tables.
 DAG = """
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
 from airflow.sdk import DAG, Asset, task

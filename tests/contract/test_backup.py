@@ -1,4 +1,4 @@
-"""A backup of a store in use, and the store that is restored from it: the same answers."""
+"""A restored backup of a store in use gives the same answers as the store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fill(lineage: Lineage, events: int = 300) -> str:
 
 
 def answers(lineage: Lineage) -> bytes:
-    """What the store says, without the name of the store."""
+    """Return the answers of the store, without its name."""
     verified = lineage.admin.verify()
     assert verified.ok
     traces = [lineage.trace(f"t{n}", "upstream") for n in range(7)]
@@ -93,7 +93,7 @@ def test_a_restored_store_answers_the_same(
         found = restored.admin.find_key(key)
         assert found is not None
         assert found.name == "writer"
-        restored.session.ingest([event(1000)])  # the chain goes on
+        restored.session.ingest([event(1000)])  # the chain continues
         assert restored.admin.verify().ok
 
 

@@ -1,4 +1,4 @@
-"""A question never waits for another one, whichever store it is asked of."""
+"""A question never waits for another one, on any store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lineage(request, tmp_path) -> Iterator[Lineage]:
 
 
 class HeldFiles:
-    """Source files whose reader waits: the question that reads them is held half way."""
+    """Source files whose reader waits, so that the question that reads them is not finished."""
 
     def __init__(self) -> None:
         self.reached = threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""Lists and counts, and what people set by hand: the same on every store, and after a rebuild."""
+"""Lists, counts and manual changes are the same on every store, and after a rebuild."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings and alerts at rest, on SQLite and on PostgreSQL."""
+"""Stored findings and alerts, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -206,7 +206,9 @@ def test_the_failure_rate_of_the_past_counts_the_runs_before_it(lineage):
 
 
 def test_the_integrity_of_certified_paths_is_that_of_the_moment(shop):
-    shop.ingest([e.run_event("unknown", [], ["raw.orders"], day=5)])  # reads nothing: a gap
+    shop.ingest(
+        [e.run_event("unknown", [], ["raw.orders"], day=5)]
+    )  # reads nothing: its upstream is unknown
     points = shop.govern.kpi_history(points=3, certified=True).points
     shares = [point.certified_path_integrity for point in points]
     assert shares[0] is None  # nothing was certified

@@ -1,4 +1,4 @@
-"""What every store promises. Each test here runs on SQLite and on PostgreSQL."""
+"""The contract of a store. Each test runs on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def postgres_schema(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty store may be made."""
+    """Return where an empty store can be created."""
     if request.param == "postgres":
         return str(request.getfixturevalue("postgres_schema"))
     return str(tmp_path / "lineage.db")
@@ -91,7 +91,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def opened(location: str) -> Iterator[Opener]:
-    """Open the store, as often as asked: each time as another process would."""
+    """Return a function that opens the store, each time as another process would."""
     stores: list[Store] = []
 
     def open_another() -> Store:
@@ -128,7 +128,7 @@ def some_events(count: int) -> list[Event]:
 
 
 def unstorable() -> Event:
-    """Return an event that fails when most of it is written: no parser would let it through."""
+    """Return an event that fails while it is written. The parser would reject it."""
     event = parsed(load(1000, tables=1) | {"run": {"runId": "unstorable"}})
     assert event.wire.job
     job = replace(event.wire.job, facets={"\ud800": msgspec.Raw(b"{}")})
@@ -173,7 +173,7 @@ store.close()
 
 @contextmanager
 def another_process(location: str, events: list[Event]) -> Iterator[None]:
-    """Write events from a process of its own, while the block runs."""
+    """Write events from another process while the block runs."""
     command = [sys.executable, "-c", WRITER, location]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         sending = threading.Thread(
@@ -306,7 +306,7 @@ class TestTogether:
     def test_four_processes_write_at_once(self, location, opened, tmp_path):
         events = some_events(120)
         shares = [events[0:60], events[30:90], events[60:120], events[0:120:2]]
-        with (  # none has made the store yet: they must agree on that, too
+        with (  # the store does not exist yet: only one of them may create it
             another_process(location, shares[0]),
             another_process(location, shares[1]),
             another_process(location, shares[2]),
@@ -386,7 +386,7 @@ for line in sys.stdin.buffer:
         return [bytes.fromhex(line.decode()) for line in lines if line.endswith(b"\n")]
 
     def test_what_was_acknowledged_is_there(self, location, opened, tmp_path):
-        events = some_events(60)  # few enough for a pipe to hold
+        events = some_events(60)  # few enough for the buffer of a pipe
         acknowledged = [
             digest
             for after in (1, 8, 20)
@@ -565,7 +565,7 @@ class TestRebuilding:
         events = some_events(60)
         one, other = opened(), opened()
         one.append(events[:20])
-        other.append(events[20:40])  # it has ids in mind that the rebuild gives to other rows
+        other.append(events[20:40])  # it has cached ids that the rebuild gives to other rows
         one.append(events[40:45])
         one.rebuild(lambda done, total: None)
         assert eventually(lambda: other.state() == one.state())
@@ -613,7 +613,7 @@ class TestRebuilding:
 
 
 class PoliteLock:
-    """A lock that the first to leave goes on from only when the next has had its turn, too."""
+    """A lock whose first holder continues only after the next holder has released it, too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -684,7 +684,7 @@ def connected(location: str) -> closing:
 
 
 def tamper(location: str, *statements: str) -> None:
-    """Do to the database what no store would."""
+    """Change the database as no store does."""
     triggers = ("log_is_append_only_update", "log_is_append_only_delete")
     unguarded = [f"DROP TRIGGER IF EXISTS {trigger}" for trigger in triggers]
     if location.startswith("postgresql://"):
@@ -800,7 +800,7 @@ def damage_to_body(location: str) -> str:
 
 
 class HeldStore:
-    """A store whose writes wait until they are let go."""
+    """A store whose writes wait until they are released."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -860,7 +860,7 @@ def results(futures: list[Future[Receipt]]) -> list[Receipt]:
 
 @pytest.fixture
 def long_waits(monkeypatch) -> None:
-    """Writing seems to take so long, and events to come so slowly, that a wait ends by none."""
+    """Writes seem so long, and events so rare, that no time limit ends a wait."""
     clock = chain([0.0, 0.0], repeat(100 * PATIENCE))
     monkeypatch.setattr(group_commit, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     monkeypatch.setattr(group_commit, "_LULL", 100 * PATIENCE)
@@ -962,7 +962,7 @@ class TestGroupCommit:
             held.let_go.set()
             assert [receipt.seq for receipt in results(futures)] == [4, 5, 6]
 
-    def test_an_event_larger_than_the_capacity_goes_in_when_nothing_waits(self, store):
+    def test_an_event_larger_than_the_capacity_is_accepted_by_an_empty_queue(self, store):
         with committing(store, capacity=10) as group:
             assert results(group.submit(some_events(1))) == [Receipt(1, duplicate=False)]
 
@@ -975,7 +975,7 @@ class TestGroupCommit:
         with pytest.raises(StoreError, match="closing"):
             group.submit(some_events(1))
 
-    def test_one_bad_event_costs_no_other(self, store):
+    def test_one_bad_event_does_not_affect_the_others(self, store):
         held = HeldStore(store)
         good = some_events(6)
         with committing(held) as group:
@@ -1009,7 +1009,7 @@ class TestGroupCommit:
         events = some_events(4)
         with committing(held) as group:
             futures = group.submit(events[:3])
-            assert not futures[1].cancel()  # what was taken is written
+            assert not futures[1].cancel()  # what was queued is written
             held.let_go.set()
             assert len(results(futures)) == 3
             assert results(group.submit(events[3:]))[0].seq == 4
@@ -1178,7 +1178,7 @@ class TestRuns:
 
 
 class TestChanges:
-    """What keeps an index in step: everything touched after a log entry, and nothing missed."""
+    """The changes that keep an index up to date: everything touched after a log entry."""
 
     def test_edges_and_claims_are_marked_with_the_batch_that_touched_them(self, store):
         store.append(some_events(10))

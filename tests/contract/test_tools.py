@@ -63,7 +63,7 @@ def repo(tmp_path):
 
 @pytest.fixture
 def context(tracker, repo):
-    """A tracker that knows a query from its file, and a run that failed."""
+    """A tracker with a query from a file, and a failed run."""
     fields = [{"name": "day", "type": "date"}, {"name": "amount", "type": "int"}]
     orders = {"namespace": "default", "name": "orders", "facets": {"schema": {"fields": fields}}}
     failed = {

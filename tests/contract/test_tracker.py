@@ -280,7 +280,7 @@ def test_chains_are_lists_of_datasets(pipeline):
 
 
 def test_neighbours_are_lists_of_datasets(pipeline):
-    """What a walk of one's own is written with: over a graph that has these two."""
+    """The methods with which users write walks of their own."""
 
     def chain(dataset, graph):
         upstreams = graph.get_upstreams(dataset)
@@ -412,7 +412,7 @@ def run_event(job, state, at, inputs=(), outputs=(), **facets):
 
 @pytest.fixture
 def metric(tracker):
-    """gold.daily_revenue.total is made of silver.orders.amount, made of raw.orders.cents."""
+    """raw.orders.cents feeds silver.orders.amount, which feeds gold.daily_revenue.total."""
     sync = tracker.sync
     sync.capture_sql_lineage(
         "INSERT INTO silver.orders (day, amount) SELECT day, cents / 100 FROM raw.orders"

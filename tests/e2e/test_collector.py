@@ -1,4 +1,4 @@
-"""The collector in a process of its own: what it acknowledges, and what it refuses."""
+"""The collector in a separate process: the events that it acknowledges and rejects."""
 
 from __future__ import annotations
 

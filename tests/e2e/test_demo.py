@@ -146,7 +146,9 @@ def render_picture(ansi: str) -> str:
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     console.print(text, soft_wrap=True)
     drawn = console.export_svg(title="downriver demo", unique_id="demo")
-    return re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # a page asks no one else
+    return re.sub(
+        r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL
+    )  # a page loads nothing from other hosts
 
 
 def test_a_failed_pipeline_is_an_error_that_names_the_stage(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
-"""The GitHub Action, the pre-commit hook and the GitLab snippet do what they say, as far as that
-can be seen without their hosts."""
+"""The GitHub Action, the pre-commit hook and the GitLab snippet work as documented.
+
+The test runs their commands without the hosts.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +217,7 @@ RECIPES = {
 
 
 def recipe(name: str) -> list[str]:
-    """Return the commands of a CI recipe in the documentation, as they stand there."""
+    """Return the commands of a CI recipe in the documentation, unchanged."""
     page, mark = RECIPES[name]
     blocks = re.findall(
         r"^```yaml\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL

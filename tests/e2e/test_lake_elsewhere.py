@@ -44,7 +44,7 @@ def edges_of(rows: str) -> list[tuple[str, ...]]:
 
 @pytest.fixture(scope="module")
 def expected() -> list[tuple[str, ...]]:
-    """The edges that a server finds in the same events."""
+    """The edges that a server computes from the same events."""
     with Lineage.open(MEMORY) as lineage:
         lineage.ingest(EVENTS.read_bytes().splitlines())
         with lineage.store.reader() as reader:

@@ -73,7 +73,7 @@ async def over_http(url: str, key: str | None = None, mode: str = "auto") -> Asy
 
 
 async def use(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Use a tool; the text and the structure say the same."""
+    """Call a tool, and check that its text and its structured content are equal."""
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert isinstance(content, TextContent)
@@ -96,7 +96,7 @@ def test_all_documented_tools_are_listed() -> None:
 
 
 async def ask_everything(client: Client) -> None:
-    """Ask with every tool that reads; the client checks answers against their schemas itself."""
+    """Call every tool that reads. The client validates the answers against their schemas."""
     found = await use(client, "search_entities", text="orders", limit=1)
     assert found["total"] >= 2
     assert found["next_cursor"] == "1"

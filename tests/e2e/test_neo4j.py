@@ -1,4 +1,4 @@
-"""The graph in a real Neo4j: the questions that people ask it in Cypher have answers."""
+"""The graph in a real Neo4j answers common questions in Cypher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on one PostgreSQL: an outage loses nothing, and each sees what the others write."""
+"""Several servers on one PostgreSQL: an outage loses nothing, and all read all writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real Spark jobs in processes of their own, captured by us."""
+"""Real Spark jobs in separate processes, captured by Downriver."""
 
 from __future__ import annotations
 

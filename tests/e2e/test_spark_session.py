@@ -1,4 +1,4 @@
-"""What a tracked session promises, on a real Spark: frames, models, blocks, streams, the end."""
+"""A tracked session on a real Spark: frames, models, blocks, streams, and its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from downriver.spark import TrackedSession
 
-pytestmark = [  # PySpark's own: it leaves sockets of toPandas to the collector of garbage
+pytestmark = [  # PySpark leaves the sockets of toPandas to the garbage collector
     pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> str:
 
 @pytest.fixture
 def tracker(spark: Any, store: str) -> Iterator[TrackedSession]:
-    """A session of its own on the shared Spark, tracked into a store of its own."""
+    """A new session on the shared Spark, tracked into a new store."""
     with another_session(spark) as session:
         tracked = downriver.spark.track(session, job="app", namespace="tests", to=store)
         yield tracked
@@ -125,7 +125,7 @@ def test_an_autologged_mlflow_run_is_a_model(
     finally:
         mlflow.sklearn.autolog(disable=True)
     tracker.flush()
-    tracker.flush()  # a run is taken once
+    tracker.flush()  # a run is registered once
     assert upstream(store, "churn.LogisticRegression.prediction") == {
         "features:logins",
         "features:tickets",

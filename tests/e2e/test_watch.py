@@ -1,4 +1,4 @@
-"""A monitor that is killed, beside a channel that is dead, loses nothing and repeats nothing."""
+"""A monitor that is killed, with a channel that does not respond, loses and repeats nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = "watch: {every: 0.2s, channels: [{type: webhook, url: '${HOOK}'}]}\n"
 
 
 def days_of_events() -> list[bytes]:
-    """Twelve days up to this moment; on the last one rows are missing and a column is new."""
+    """Return events of twelve days. On the last one rows are missing and a column is new."""
     now = dt.datetime.now(dt.timezone.utc)
     events = []
     for ago in range(12, -1, -1):

@@ -1,4 +1,4 @@
-"""A fork waits for threads to come out of a library with locks of its own."""
+"""A fork waits until no thread is inside a library that has locks."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_thread_that_is_inside_may_enter_again_and_fork(gate: ForkGate) -> Non
 
 
 class Renewing:
-    """Counts how often it begins anew, and fails at it when told to."""
+    """Counts how often it was renewed, and fails on request."""
 
     def __init__(self, *, fails: bool) -> None:
         self.fails, self.renewed = fails, 0

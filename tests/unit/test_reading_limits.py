@@ -1,4 +1,4 @@
-"""One file that takes too long to read does not hold up a scan."""
+"""One file that takes too long to read does not stop a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An admin creates and revokes keys in the UI, and sees who did what."""
+"""An admin creates and revokes keys in the UI, and reads the audit log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_key_is_created_copied_used_and_revoked(
     row = keys.get_by_role("row").filter(has_text="airflow")
     expect(row).to_contain_text("shop* s3://lake")
     expect(keys.get_by_text(created)).to_have_count(0)
-    # The key of this browser cannot be revoked here: nobody could undo it.
+    # The key of this browser cannot be revoked here: this could not be undone.
     expect(keys.get_by_role("button", name="Revoke ana")).to_have_count(0)
 
     event = run_event("load", outputs=[dataset("orders", namespace="s3://lake")])

@@ -1,4 +1,4 @@
-"""On an empty store the start page says how to send the first event, and fills by itself."""
+"""On an empty store the start page shows how to send the first event, and updates itself."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ KEEP_PICTURES = os.environ.get("DOWNRIVER_UPDATE_DOCS") == "1"
 
 
 class Shown(NamedTuple):
-    """A page to look at, and a text that is there once it has its data."""
+    """A page, and a text that it shows when its data is loaded."""
 
     name: str
     path: str
@@ -49,7 +49,7 @@ PAGES = (
     Shown("settings", "/settings", "Settings"),
     Shown("not-found", "/nope", "There is no such page"),
 )
-# Tabs of these pages, looked at in one scheme: the colours are those of the pages.
+# Tabs of these pages are tested in one colour scheme: they have the colours of the pages.
 PARTS = (
     Shown("history", "/entity?id=marts.revenue&tab=history", "Versions of the data"),
     Shown("evidence", "/entity?id=marts.revenue&tab=evidence", "No pack was made yet"),

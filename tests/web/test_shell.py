@@ -1,4 +1,4 @@
-"""The frame around the pages: it loads, it navigates, and an unknown address says so."""
+"""The frame around the pages: loading, navigation, and the page for an unknown address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people state in the UI: tags, owners and descriptions, with a key that may write."""
+"""Tags, owners and descriptions that users set in the UI, with a key that may write."""
 
 from __future__ import annotations
 

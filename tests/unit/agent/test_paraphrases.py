@@ -1,4 +1,4 @@
-"""Many wordings of descriptions and questions: right answers, and hardly one that is wrong."""
+"""Many wordings of descriptions and questions: nearly all answers are right, very few wrong."""
 
 from __future__ import annotations
 

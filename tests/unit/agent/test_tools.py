@@ -44,7 +44,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
 
 
 def call(context: ToolContext, name: str, **arguments: Any) -> dict[str, Any]:
-    """Use a tool; its answer is what its schema says."""
+    """Call a tool, and check its answer against its schema."""
     tool = _BY_NAME[name]
     answer = msgspec.to_builtins(asyncio.run(tool.call(context, arguments)))
     jsonschema.validate(answer, tool.output_schema())

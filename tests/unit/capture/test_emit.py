@@ -1,4 +1,4 @@
-"""Events leave a job without an exception, a wait or a loss."""
+"""Events of a job are sent without an exception, a delay or a loss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sender(url: str, key: str = "") -> HttpSender:
 
 
 class Sink:
-    """Takes events, or fails as it is told to."""
+    """Accepts events, or fails on request."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
@@ -133,7 +133,7 @@ def test_a_file_another_process_took_and_left_is_taken_again(spool: Spool) -> No
     spool.add([b"1"])
     (file,) = spool.folder.glob("*.jsonl")
     taken = file.rename(file.with_suffix(".sending"))
-    assert spool.drain(lambda events: None) == 0  # it may still be at it
+    assert spool.drain(lambda events: None) == 0  # the attempt may not have ended yet
     long_ago = time.time() - 3600
     os.utime(taken, (long_ago, long_ago))
     assert spool.drain(lambda events: None) == 1
@@ -166,7 +166,7 @@ ENDPOINT = "/base/api/v1/lineage"
 
 
 class Collector(HTTPServer):
-    """A collector that answers with the statuses it is given."""
+    """A collector that answers with the given statuses."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answering)

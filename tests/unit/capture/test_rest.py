@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _server(location: str = "") -> Iterator[tuple[str, list[str | None]]]:
-    """Run a server that answers `{}`, or redirects; give its URL and the keys that it received."""
+    """Run a server that answers `{}`, or redirects. Yield its URL and the keys that it received."""
     keys: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""`python -m bench.silence` finds names that a scan loses, and claims none that it accounts for."""
+"""`python -m bench.silence` reports the names that a scan loses, and no others."""
 
 from __future__ import annotations
 

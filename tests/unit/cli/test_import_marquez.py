@@ -168,7 +168,7 @@ class TestApi:
 class TestDatabase:
     @pytest.fixture
     def database(self, postgres_database):
-        """Give a database with the table of Marquez 0.51, and a function that adds events."""
+        """Yield a database with the table of Marquez 0.51, and a function that adds events."""
         with psycopg.connect(postgres_database, autocommit=True) as connection:
             connection.execute("""
                 CREATE TABLE lineage_events (

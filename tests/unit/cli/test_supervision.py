@@ -1,4 +1,4 @@
-"""A file that freezes or crashes the process that reads it costs a command this file only."""
+"""A file that freezes or crashes the process that reads it is skipped, and the others are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from downriver.reading_limits import Refusal
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What a reader may do that this version does not prevent, by the name of the file.
+# Faults of readers that this version does not prevent, by the name of the file.
 _COMMAND = """
 import os, signal, sys
 from downriver.capture.scan import scanner

@@ -1,4 +1,4 @@
-"""A piece of the graph in the formats of other tools: what they read is what was there."""
+"""A part of the graph in the formats of other tools has the same nodes and edges."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_text_stays_inside_its_quotes_in_cypher(text):
 
 
 class Recorded:
-    """Keeps the statements a driver would run."""
+    """Records the statements that a driver would run."""
 
     def __init__(self):
         self.ran = []

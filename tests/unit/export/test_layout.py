@@ -1,4 +1,4 @@
-"""Layers follow the flow, whatever the graph; the same graph is always laid out the same way."""
+"""Layers follow the flow in any graph. The same graph always has the same layout."""
 
 from __future__ import annotations
 

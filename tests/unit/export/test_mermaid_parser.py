@@ -34,7 +34,7 @@ STYLES = {"dataset", "job", "column", "root"}
 
 
 class Parsed(msgspec.Struct):
-    """What Mermaid found in a drawing: the classes of each node, and the rest."""
+    """What Mermaid parsed from a drawing: the classes of each node, and the rest."""
 
     type: str
     nodes: dict[str, list[str]]
@@ -62,7 +62,7 @@ def mermaid(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def parse(mermaid: Path, tmp_path: Path) -> Parse:
-    """What Mermaid says of drawings, after it was seen to read each of them."""
+    """Return what Mermaid parses from drawings. A drawing that does not parse fails the test."""
 
     def run(*drawings: str) -> list[Parsed]:
         files = [tmp_path / f"{number}.mmd" for number in range(len(drawings))]
@@ -129,7 +129,7 @@ def test_mermaid_marks_certified_personal_and_broken_nodes(parse: Parse) -> None
 
 
 def told(day: int, job_name: str, reads: str, writes: str, field: str) -> bytes:
-    """Tell of a run that copies one column."""
+    """Register a run that copies one column."""
     source = {"namespace": "pg", "name": reads, "field": field}
     claim = {"fields": {field: {"inputFields": [source]}}}
     output = {"namespace": "pg", "name": writes, "facets": {"columnLineage": claim}}

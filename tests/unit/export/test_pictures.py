@@ -371,7 +371,7 @@ class Dot:
 
 
 def dot_id(token: str) -> str:
-    """Undo the escapes of an id: all of them, so that no two ids can have become one."""
+    """Undo all escapes of an id, to check that distinct ids stay distinct."""
     assert token[0] == token[-1] == '"'
     return re.sub(
         r'\\(?:u\{([0-9a-f]+)\}|([\\"]))',

@@ -1,4 +1,4 @@
-"""Weeks of events in a few lines: jobs that run by the day, and what they say of their data."""
+"""Weeks of events in a few lines: jobs that run daily, with statistics of their data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START = dt.datetime(2026, 1, 5, 2, tzinfo=dt.timezone.utc)  # a Monday
 
 
 def moment(day: float, hour: float = 0) -> str:
-    """Return the time so many days and hours after the story begins."""
+    """Return the time so many days and hours after the start of the scenario."""
     return (START + dt.timedelta(days=day, hours=hour)).isoformat().replace("+00:00", "Z")
 
 
@@ -109,7 +109,7 @@ def run(
 
 @contextmanager
 def told(folder: Path, events: Sequence[Json]) -> Iterator[Lineage]:
-    """Open a store that has heard of these events."""
+    """Open a store with these events."""
     with Lineage.open(str(folder)) as lineage:
         lineage.ingest([encode(event) for event in events])
         yield lineage

@@ -1,4 +1,4 @@
-"""The graph at two moments, compared: what came, what went, and what is made in another way."""
+"""The graph at two moments, compared: additions, removals, and changed derivations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An incident report points at what broke it, and at whom it concerns."""
+"""An incident report lists the likely causes and the affected entities."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_incident_report_has_the_failure_its_start_and_earlier_changes_upstre
     assert found.affected_count == 2
 
 
-def test_before_it_happened_nothing_was_wrong(tmp_path: Path) -> None:
+def test_a_report_before_the_failure_has_none(tmp_path: Path) -> None:
     found = report(tmp_path, "mart", moment(18, 6), last_rows=10)
     assert (found.status, found.suspects) == ("healthy", [])
     assert found.summary == "no findings for this entity or upstream of it"

@@ -1,4 +1,4 @@
-"""The figures of the graph are what a person would count."""
+"""KPIs equal the counts of a small graph that was counted manually."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_stale_edges_are_pruned_and_can_be_restored(store: Store) -> None:
     assert downstream(lineage, "old.n") == {"n"}
 
 
-def test_a_retired_edge_comes_back_with_the_next_event_that_shows_it(store: Store) -> None:
+def test_a_retired_edge_is_shown_again_after_the_next_event_with_it(store: Store) -> None:
     lineage = Lineage(store)
     lineage.ingest([encode(event) for event in FLOW])
     lineage.retention.forget_edge("raw", "job:etl:wrong", reason="a trial")
@@ -159,7 +159,7 @@ def test_a_forgotten_job_leaves_every_answer_and_can_be_restored(store: Store) -
         lineage.retention.forget("job:etl:wrong", undo=True)
 
 
-def test_a_forgotten_dataset_comes_back_with_the_next_event(tmp_path: Path) -> None:
+def test_a_forgotten_dataset_is_shown_again_after_the_next_event(tmp_path: Path) -> None:
     with told(tmp_path, FLOW) as lineage:
         lineage.retention.forget("clean")
         assert "clean" not in {n.name for n in lineage.trace("raw").nodes if n.kind == "dataset"}

@@ -1,4 +1,4 @@
-"""A tag goes where the value goes."""
+"""A tag propagates with the value."""
 
 from __future__ import annotations
 

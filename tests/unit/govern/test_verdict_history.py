@@ -1,4 +1,4 @@
-"""Verdicts of the gate are recorded, and tell the blast radius per change."""
+"""Verdicts of the gate are recorded, and give the blast radius per change."""
 
 from __future__ import annotations
 

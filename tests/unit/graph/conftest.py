@@ -1,4 +1,4 @@
-"""What tests of the graph may ask for."""
+"""Fixtures of the tests of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenLineage events in a line, for tests that tell a story."""
+"""OpenLineage events in one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random small sets of events, and the comparison of what graph and reference say of them."""
+"""Random small sets of events, and the comparison of the graph with the reference."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ folds = st.sampled_from([0, 2, 4096])
 
 @contextmanager
 def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator[CatalogSnapshot]:
-    """Write a story batch by batch, with an index that follows it."""
+    """Write events batch by batch, with an index that is refreshed after each batch."""
     store = SqliteStore(folder / "lineage.db")
     index = GraphIndex(store, smallest_fold=smallest_fold)
     for batch in story:
@@ -155,7 +155,7 @@ def node_entity(node: Name, reader: CatalogReader) -> Entity:
 
 
 def said(answer: Trace) -> Answer:
-    """What an answer says, in the words of the reference."""
+    """Return an answer in the types of the reference."""
     edges = {
         (x.source, x.target, x.kind, x.job, f"{x.type} {x.subtype or ''}" if x.type else None)
         for x in answer.edges

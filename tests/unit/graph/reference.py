@@ -76,7 +76,7 @@ class Answer(NamedTuple):
 
 
 class Facts:
-    """What a list of events says."""
+    """The lineage in a list of events."""
 
     def __init__(self, events: list[bytes]) -> None:
         self.reads: dict[tuple[Name, Name], int] = {}
@@ -214,7 +214,7 @@ class Reference:
         return min(group, key=precedence)
 
     def one(self, node: Name) -> Name:
-        """The name that speaks for all names of a thing."""
+        """The name that represents all names of a dataset."""
         return self._speakers[node]
 
     def has_present_names(self, as_of: int) -> bool:
@@ -392,7 +392,7 @@ def _column_edge(step: Step, downstream: bool) -> Edge:
 
 
 def _compose(start: State, steps: set[Step]) -> dict[State, int]:
-    """A path is as indirect as its worst step, a column as direct as its best path."""
+    """The rank of a path is that of its most indirect step; a column has that of its best path."""
     ranks = {start: 0}
     changed = True
     while changed:

@@ -1,4 +1,4 @@
-"""Answers keep names and evidence for later answers; no later answer is outdated by it."""
+"""Names and evidence are cached between answers, and no answer is outdated."""
 
 from __future__ import annotations
 

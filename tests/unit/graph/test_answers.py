@@ -1,4 +1,4 @@
-"""What someone who asks can rely on: names, completeness, identity, freshness, paths."""
+"""Properties of answers: names, completeness, identity, freshness, paths."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_an_answer_can_be_asked_as_of_a_time(lineage: Lineage) -> None:
         lineage.trace("a", as_of="whenever")
 
 
-# One thing under several names
+# One dataset with several names
 
 
 @pytest.mark.parametrize("turned", [False, True])

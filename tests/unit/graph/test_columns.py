@@ -1,4 +1,4 @@
-"""Following the data through columns: what `*` means, how derivations compose, and a reference."""
+"""Walks through columns: the meaning of `*`, the composition of derivations, and a reference."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def assert_traces_agree(story, folder, smallest_fold, questions, every=1):
 
 @settings(max_examples=40, deadline=None)
 @given(event_lists, folds)
-def test_a_column_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fold):
+def test_a_column_trace_equals_the_reference(tmp_path_factory, story, smallest_fold):
     assert_traces_agree(story, tmp_path_factory.mktemp("story"), smallest_fold, QUESTIONS)
 
 

@@ -237,7 +237,7 @@ def test_spellings_join_whatever_the_order(lineage, order):
     for event in order:
         lineage.ingest([event])
         with lineage.session.reading():
-            pass  # the index takes in one event at a time
+            pass  # the index is refreshed after each event
     assert {"report", "daily", "w"} <= names(lineage.trace("sales", "both"))
     (root,) = {lineage.trace(n).root.id for n in ("sales", "dataset:s3a://lake:raw/orders/")}
     assert root == "dataset:db:sales"

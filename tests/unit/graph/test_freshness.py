@@ -1,4 +1,4 @@
-"""An index follows its store, whoever writes to it and however little or much."""
+"""An index follows its store, for any writer and any number of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several names, one thing: which names join, which name speaks, and what lets go again."""
+"""Several names of one dataset: which are joined, which is shown, and which are separated again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("walks")
 
 
 def names_of(lineage, entity):
-    """The name that speaks, then the others."""
+    """The displayed name, then the others."""
     root = lineage.trace(entity).root
     return [root.name, *(alias.removeprefix("dataset:db:") for alias in root.aliases)]
 
@@ -50,7 +50,7 @@ def test_names_are_joined_in_any_order_of_arrival(lineage, order):
     for event in order:
         lineage.ingest([event])
         with lineage.session.reading():
-            pass  # the index takes in one event at a time
+            pass  # the index is refreshed after each event
     assert names_of(lineage, "path") == ["table", "copy", "older", "path"]
     assert "report" in [node.name for node in lineage.trace("copy").nodes]
 
@@ -76,7 +76,7 @@ def test_a_late_symlinks_facet_does_not_undo_a_newer_one(lineage):
     assert names_of(lineage, "old") == ["old"]
 
 
-def test_letting_go_of_one_name_keeps_the_others_together(lineage):
+def test_separating_one_name_keeps_the_others_joined(lineage):
     lineage.ingest([symlinked("p1", "table"), symlinked("p2", "table"), symlinked("p3", "table")])
     lineage.ingest([symlinked("p2", "other", day=2)])
     assert names_of(lineage, "table") == ["table", "p1", "p3"]

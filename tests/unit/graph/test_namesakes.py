@@ -1,4 +1,4 @@
-"""Thousands of datasets with the same last part of their name: bounded time, no silence."""
+"""Thousands of datasets with the same last part of their name: bounded time, and a blind spot."""
 
 from __future__ import annotations
 

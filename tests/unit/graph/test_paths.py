@@ -1,4 +1,4 @@
-"""By which routes data gets from one place to another."""
+"""The paths of data from one entity to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people may write, and what they are told when it is not clear what they mean."""
+"""Names that users may write, and the errors for unknown and ambiguous ones."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_criteria(shop, selected, text, wanted):
     assert sorted(selected(text)) == sorted(wanted)
 
 
-def test_what_matches_nothing_is_stated(shop):
+def test_a_criterion_that_matches_nothing_is_reported(shop):
     found = shop.select("stg_orders nothing tag:none")
     assert (found.total, found.unknown) == (1, ["nothing", "tag:none"])
 

@@ -1,4 +1,4 @@
-"""Questions run side by side, and each is answered from one state of the store."""
+"""Questions run in parallel, and each is answered from one state of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("walks")
 
-PATIENCE = 30  # seconds until a thread that should have gone on counts as stuck
+PATIENCE = 30  # seconds until a thread that should have continued counts as stuck
 ENTITIES = ("d0", "d0.x", "d3", "table", "missing")
 NAMES = [f"d{number}" for number in range(8)]
 

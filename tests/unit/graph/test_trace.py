@@ -1,4 +1,4 @@
-"""What an answer shows, how it counts, and what it owns up to not seeing."""
+"""What an answer lists, what it counts, and its blind spots."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_answer_that_is_cut_keeps_the_nearest(lineage):
     assert len(answer.edges) == 3
 
 
-# What a job says of its inputs
+# The inputs that a job states
 
 
 def test_a_job_with_explicit_lineage_feeds_only_the_stated_outputs(lineage):
@@ -137,7 +137,7 @@ def test_as_of_a_time_when_its_inputs_were_unknown_a_job_is_a_blind_spot(lineage
     ]
 
 
-def test_an_event_that_comes_late_moves_the_time_from_which_an_edge_is_known(lineage):
+def test_a_late_event_moves_the_time_from_which_an_edge_is_known(lineage):
     lineage.ingest([dataset_event("a"), run_event("j", ["a"], ["b"], day=5)])
     assert sorted(depths(lineage.trace("a", as_of=moment(3)))) == ["a"]
     lineage.ingest([run_event("j", ["a"], ["b"], day=2, run="late")])

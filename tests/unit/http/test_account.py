@@ -1,4 +1,4 @@
-"""What the server tells about itself: policy, keys, the audit of its log, and popular datasets."""
+"""Routes about the server: policy, keys, the audit of its log, and popular datasets."""
 
 from __future__ import annotations
 

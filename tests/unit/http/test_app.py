@@ -215,7 +215,7 @@ def file_store(tmp_path: Path) -> Iterator[Lineage]:
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 @pytest.mark.parametrize("replaced", [False, True])
-def test_an_event_is_not_acknowledged_when_the_files_are_gone(
+def test_an_event_is_not_acknowledged_when_the_files_were_deleted(
     file_store: Lineage, suffix: str, replaced: bool
 ) -> None:
     client = TestClient(build_app(file_store))

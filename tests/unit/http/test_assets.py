@@ -82,7 +82,7 @@ def test_the_other_direction_and_both(client: TestClient) -> None:
     both = client.get(f"/v1/lineage/{middle}", params={"direction": "both", "depth": 1}).json()
     assert [n["name"] for n in both["graph"]["upstream"]] == ["raw_orders"]
     assert [n["name"] for n in both["graph"]["downstream"]] == ["fct_orders"]
-    assert not both["complete"]  # more lies beyond depth 1
+    assert not both["complete"]  # there is more beyond depth 1
 
 
 def test_the_columns_that_an_asset_uses_are_read_from_its_code(

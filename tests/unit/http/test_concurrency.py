@@ -25,7 +25,7 @@ CHANGE = {"type": "column_drop", "column": "x"}
 
 
 class HeldWorkers(WorkerPool):
-    """Workers whose calls wait until they are let go."""
+    """Workers whose calls wait until they are released."""
 
     def __init__(self) -> None:
         super().__init__(2, WorkerLimits(60, 1024, 1))

@@ -1,4 +1,4 @@
-"""Questions have their own threads and a limited queue; events are taken all the while."""
+"""Questions have their own threads and a limited queue; events are accepted meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUEUE = 8
 
 
 class HeldSearches:
-    """Searches that wait until they are let go."""
+    """Searches that wait until they are released."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._search = lineage.search

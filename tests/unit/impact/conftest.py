@@ -1,4 +1,4 @@
-"""A store to tell about tables and jobs."""
+"""A store with tables and jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small company in a store, told table by table and query by query."""
+"""A small warehouse in a store, registered table by table and query by query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def facet(**content: Any) -> dict[str, Any]:
 
 
 class Estate:
-    """Tells a store of tables and jobs."""
+    """Registers tables and jobs in a store."""
 
     def __init__(self, lineage: Lineage) -> None:
         self.lineage = lineage

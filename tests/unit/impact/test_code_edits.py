@@ -1,4 +1,4 @@
-"""What edited Python and dbt files change in meaning, and whom that hurts."""
+"""The changes in meaning of edited Python and dbt files, and the affected consumers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def repository(folder: Path, files: dict[str, str]) -> Path:
 
 @pytest.fixture
 def known(estate: Estate, tmp_path: Path) -> Estate:
-    """A store that knows two jobs of a repository, and SQL of others that reads what they fill."""
+    """A store with two jobs of a repository, and SQL elsewhere that reads their outputs."""
     estate.table("raw.orders", dict.fromkeys(COLUMNS, "int"))
     files = {"jobs/orders.py": SPARK, "jobs/agg.py": PANDAS, "jobs/taxes.py": READER}
     estate.lineage.capture.scan(repository(tmp_path / "code", files))

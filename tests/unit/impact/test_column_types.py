@@ -1,4 +1,4 @@
-"""Types that hold all that others held, and those that do not."""
+"""Types that hold all values of other types, and types that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed in meaning between two commits, and whom it hurts."""
+"""The changes in meaning between two commits, and the affected consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches: every safe edit, nothing else touched, and verified by looking again."""
+"""Patches contain every safe edit and nothing else, and are verified by a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate --select` and `impact --select`: some consumers are judged, and the rest is counted."""
+"""`gate --select` and `impact --select`: selected consumers are listed, the others are counted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Edits of CREATE TABLE are changes of the table, for the jobs that read it and that fill it.
 
-DuckDB says who is right: it runs the edited definition, then the job.
+DuckDB runs the edited definition and then the job, to check the prediction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ JOBS = {
 
 
 def fails(definition: str, job: str) -> bool:
-    """Tell whether DuckDB refuses the job on tables with this definition."""
+    """Return whether DuckDB rejects the job on tables with this definition."""
     with duckdb.connect() as database:
         database.execute(SOURCE + definition)
         try:

@@ -1,4 +1,4 @@
-"""What the policy decides, and the verdicts that people were promised."""
+"""The decisions of the policy, and the documented verdicts."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ ROWS = """
 
 
 class Database:
-    """A database, and what it holds."""
+    """A database and its tables."""
 
     def __init__(self, url: str, run: Callable[[str], list[tuple[Any, ...]]]) -> None:
         self.url = url
@@ -144,7 +144,7 @@ def test_a_predicted_failure_is_confirmed(database: Database, tmp_path: Path) ->
 
 
 def test_an_unpredicted_failure_is_never_approved(database: Database, tmp_path: Path) -> None:
-    """The values of a table decide whether a cast fails, and no code tells them."""
+    """The values of a table decide whether a cast fails, and the code does not contain them."""
     files = {**FILES, "models/casts.sql": "select cast(status as int) as n from {{ ref('stg') }}\n"}
     database.run("update raw.orders set status = '7'")
     edit = "select id, total, concat(status, 'x') as status from {{ source('raw', 'orders') }}\n"

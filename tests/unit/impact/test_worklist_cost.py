@@ -1,4 +1,4 @@
-"""What an answer costs follows how many are in it: counted in calls, which are always as many."""
+"""The cost of an answer is linear in its size, counted in calls of functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def calls_for(consumers: int) -> int:
-    """Return how many calls of functions it takes to tell who reads a table of so many."""
+    """Return the number of calls for the impact on a table with so many readers."""
     count = 0
 
     def note(frame: FrameType, event: str, arg: object) -> None:

@@ -35,7 +35,7 @@ def server_catalog(told: list[Event]) -> dict:
 
 
 def lake_catalog(spark: SparkSession, batches: list[list[Event]]) -> dict:
-    """Merge batch after batch, each into what the ones before it gave."""
+    """Merge batch after batch, each into the result of the batches before it."""
     from downriver.lake.silver.facts import fold_events, merge_facts
 
     facts: dict[str, DataFrame] = {}
@@ -51,7 +51,7 @@ def golden_events(case: Path) -> list[Event]:
 
 
 def test_facts_of_golden_events_equal_the_catalog(spark):
-    """Those who keep the golden events name their datasets apart, so one lake holds them all."""
+    """The golden events use distinct names of datasets, so one lake can contain all of them."""
     told = [event for case in CASES for event in golden_events(case)]
     assert len(told) >= len(CASES)
     assert lake_catalog(spark, [told]) == server_catalog(told)
@@ -81,7 +81,7 @@ def test_facts_equal_the_catalog_for_any_order_repetition_and_batching(spark, re
 
 
 def test_the_comparison_notices_a_single_difference(spark):
-    """The comparison would hold of two empty catalogs; it does not of two that differ in one."""
+    """The comparison fails for two catalogs that differ in one row."""
     told = [event for case in CASES for event in golden_events(case)]
     lake, server = lake_catalog(spark, [told[1:]]), server_catalog(told)
     assert {name for name in server if lake[name] != server[name]} >= {"nodes", "bodies", "facets"}

@@ -54,7 +54,7 @@ def test_a_driver_killed_at_any_stage_gives_the_same_tables_after_a_restart(spar
     lake.build()
     del left["bronze"]
     assert list(left)[-1] == LAST_STAGE
-    # What a kill after any stage would leave is what the build began with; so it ends the same.
+    # A kill after any stage leaves the state from which the build began.
     assert all(held == committed for held in left.values())
     assert facts_of(lake) == server_catalog(tmp_path / "store")
     assert list_versions(lake.folder) == [1, 2]
@@ -70,7 +70,7 @@ def test_publish_continues_after_a_kill_between_two_transactions(spark, built, t
 
 
 def start_stream(place: Path, source: Path) -> subprocess.Popen[bytes]:
-    """Start a stream with a Spark of its own, in a process group of its own."""
+    """Start a stream with its own Spark in its own process group."""
     command = [
         *(sys.executable, "-m", "downriver", "lake", "stream", str(source)),
         *("--lake", str(place), "--trigger", "1s", "--build-every", "1h"),
@@ -87,7 +87,7 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def test_a_stream_killed_after_a_commit_skips_the_repeated_batch(spark, tmp_path):
-    """The lake holds the batch and Spark's checkpoint does not yet: Spark will send it again."""
+    """The lake contains the batch, and Spark's checkpoint does not yet: Spark sends it again."""
     place, source = tmp_path / "lake", tmp_path / "events"
     source.mkdir()
     (source / "first.jsonl").write_bytes(lines(*FIRST) + b"nonsense\n")

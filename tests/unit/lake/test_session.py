@@ -16,7 +16,7 @@ from downriver.lake.stream import StreamSchedule, run_stream
 def test_spark_connect_refuses_streams_with_an_explanation(tmp_path):
     from pyspark.sql.connect.session import SparkSession
 
-    remote = SparkSession.__new__(SparkSession)  # none is asked anything
+    remote = SparkSession.__new__(SparkSession)  # none gets a request
     assert is_connected(remote)
     lake = Lake(str(tmp_path), remote)
     with pytest.raises(LakeError, match=r"spark-submit.*Ingesting files, builds and queries"):
@@ -24,7 +24,7 @@ def test_spark_connect_refuses_streams_with_an_explanation(tmp_path):
 
 
 class Records(logging.Handler):
-    """Keeps what a logger would print."""
+    """Records what a logger would print."""
 
     def __init__(self) -> None:
         super().__init__()

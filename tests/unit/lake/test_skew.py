@@ -35,7 +35,7 @@ def test_skewed_events_equal_the_catalog_of_the_server(spark, tmp_path):
 
 
 def test_a_dataset_reaches_all_of_its_many_consumers():
-    """A dataset is read by a job for each of many, and all those by one more."""
+    """Return events in which many jobs read one dataset, and one job reads all their outputs."""
     many = 10_000
     datasets = np.arange(many + 2)
     jobs = many + 2 + np.arange(many + 1)

@@ -1,4 +1,4 @@
-"""What an event tells: every facet that carries lineage, well formed or not."""
+"""The facts in an event: every facet with lineage, well formed or not."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class TestRunState:
         fact = self.state_of(run_event(state="FAIL"), run_event(state="COMPLETE"))
         assert fact.state is RunState.FAIL
 
-    def test_running_supersedes_start_and_a_start_does_not_come_back(self):
+    def test_running_supersedes_start_and_a_later_start_does_not_revert_it(self):
         fact = self.state_of(
             run_event(state="START", at="2026-01-01T09:00:00Z"),
             run_event(state="RUNNING", at="2026-01-01T08:00:00Z"),
@@ -249,7 +249,7 @@ class TestSchema:
         assert self.columns(facet) == []
 
     @pytest.mark.parametrize("odd", [None, 5, [], "id", {}, {"name": ""}, {"name": 5}])
-    def test_one_odd_field_costs_no_other(self, odd):
+    def test_one_odd_field_does_not_affect_the_others(self, odd):
         facet = {"fields": [{"name": "a"}, odd, {"name": "b", "type": ["x"], "fields": "none"}]}
         assert [column.path for column in self.columns(facet)] == ["a", "b"]
 
@@ -378,7 +378,7 @@ class TestColumnLineage:
             {"dataset": [None, {"name": None}]},
         ],
     )
-    def test_a_malformed_facet_derives_nothing_and_costs_nothing_else(self, facet):
+    def test_a_malformed_facet_derives_nothing_and_affects_nothing_else(self, facet):
         facts = self.folded(facet, schema=schema("x"))
         assert derivations(facts) == set()
         assert edges(facts) == {EdgeSeen(EdgeKind.WRITES, LOAD, table("out"))}
@@ -392,7 +392,7 @@ class TestColumnLineage:
             None,
         ],
     )
-    def test_one_malformed_entry_costs_no_other(self, odd):
+    def test_one_malformed_entry_does_not_affect_the_others(self, odd):
         facet = {"fields": {"odd": odd, "x": {"inputFields": [None, source("a", "p")]}}}
         assert derivations(self.folded(facet)) == {derives("out.x", "a.p")}
 
@@ -458,7 +458,7 @@ class TestLineageFacetOfAJob:
             EdgeSeen(EdgeKind.WRITES, LOAD, table("y")),
         }
 
-    def test_it_supersedes_column_lineage_of_the_datasets_it_speaks_for(self):
+    def test_it_supersedes_column_lineage_of_the_datasets_it_describes(self):
         stated = column_lineage({"p": [source("wrong", "w")]})
         facts = self.folded(
             self.target("x", fields={"p": {"inputs": [self.origin("a", "q")]}}),
@@ -510,13 +510,13 @@ class TestLineageFacetOfAJob:
         "entries",
         [None, {}, "x", [None], [5], [{}], [{"type": None}], [{"name": 5, "inputs": []}]],
     )
-    def test_a_malformed_facet_joins_nothing_and_costs_nothing_else(self, entries):
+    def test_a_malformed_facet_joins_nothing_and_affects_nothing_else(self, entries):
         facts = folded(
             run_event(job_facets={"lineage": {"entries": entries}}, inputs=[dataset("a")])
         )
         assert edges(facts) == {EdgeSeen(EdgeKind.READS, table("a"), LOAD)}
 
-    def test_one_malformed_entry_costs_no_other(self):
+    def test_one_malformed_entry_does_not_affect_the_others(self):
         facts = self.folded(
             self.target("x", inputs={"name": "a"}, fields=[1]),
             self.target("y", inputs=[None, self.origin("a")], fields={"p": {"inputs": "q"}}),
@@ -527,13 +527,13 @@ class TestLineageFacetOfAJob:
 
 
 class TestLineageFacetOfADataset:
-    def test_on_an_output_it_speaks_for_the_job(self):
+    def test_on_an_output_it_describes_the_job(self):
         facet = {"inputs": [source("a", type="DATASET")]}
         facts = folded(run_event(outputs=[dataset("x", {"lineage": facet})]))
         assert EdgeSeen(EdgeKind.DERIVES, table("a"), table("x"), LOAD) in edges(facts)
         assert EdgeSeen(EdgeKind.EXPLICIT, LOAD, table("x")) in edges(facts)
 
-    def test_on_its_own_it_speaks_for_itself(self):
+    def test_without_a_job_it_describes_the_dataset(self):
         facet = {"fields": {"p": {"inputs": [source("a", "q", type="DATASET")]}}}
         facts = folded(dataset_event("x", {"lineage": facet}))
         assert edges(facts) == {EdgeSeen(EdgeKind.DERIVES, table("a"), table("x"))}

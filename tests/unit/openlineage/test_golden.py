@@ -1,7 +1,7 @@
-"""Events as real producers send them, and what we make of each.
+"""Events as real producers send them, and the facts of each.
 
-`DOWNRIVER_UPDATE_GOLDEN=1 pytest tests/unit/events/test_golden.py` writes facts.json anew; the
-difference is then for a person to read.
+`DOWNRIVER_UPDATE_GOLDEN=1 pytest tests/unit/openlineage/test_golden.py` writes facts.json again.
+Review the difference before you commit it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Few of everything, so that events speak of the same things.
+# Few values of everything, so that events are about the same entities.
 NAMES = st.sampled_from(["a", "b", "c", "B"])
 COLUMNS = st.sampled_from(["x", "y", "z", ""])
 JOB_NAMES = st.sampled_from(["load", "clean"])
@@ -154,7 +154,7 @@ events = run_events | run_events | job_events | dataset_events
 def retellings(draw: st.DrawFn) -> tuple[list[Event], list[list[Event]]]:
     """Draw events, and the same ones as they may arrive: shuffled, repeated and in batches."""
     new = draw(st.lists(events, min_size=1, max_size=5))
-    # The same pipeline running again says the same at another time.
+    # A repeated run of the pipeline reports the same at another time.
     later = draw(st.lists(st.tuples(st.sampled_from(new), TIMES), max_size=3))
     told = [parsed(event) for event in [*new, *(event | {"eventTime": at} for event, at in later)]]
     repeated = draw(st.lists(st.sampled_from(told), max_size=4))
@@ -231,7 +231,7 @@ def test_the_catalog_in_postgresql_is_the_one_in_sqlite(postgres_url, retelling)
 
 
 def test_the_generated_events_do_collide():
-    """The properties above would hold of events that never meet; these do."""
+    """The properties above hold trivially for unrelated events; these events are related."""
     met = set()
 
     @settings(thorough, derandomize=True, database=None, max_examples=600)

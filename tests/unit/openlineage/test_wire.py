@@ -1,4 +1,4 @@
-"""The door: what producers vary is taken in, what makes an event meaningless is refused by name."""
+"""Variations of producers are accepted; an event without meaning is rejected with the field."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("odd", [" " * 10_000_000, "[" * 10_000_000, "+00" + "0" * 10_000_000])
     def test_a_very_long_time_is_refused_at_once_and_not_repeated_whole(self, odd):
-        # The test takes minutes if the time to find this out grows faster than the text.
+        # The test takes minutes if the time grows faster than the length of the text.
         with pytest.raises(InvalidEventError) as caught:
             parsed(run_event(at="20260101" + odd + "x"))
         assert len(str(caught.value)) < 300
@@ -288,7 +288,7 @@ class TestSplitting:
     def test_an_empty_array_has_no_events(self):
         assert split_events(b"[]") == []
 
-    def test_one_bad_event_does_not_spoil_the_array(self):
+    def test_one_bad_event_does_not_invalidate_the_array(self):
         good = encode(run_event())
         events = split_events(b"[" + good + b', 5, {"job": null}, "\\ud800"]')
         assert events[0] == good

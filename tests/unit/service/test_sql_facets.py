@@ -113,7 +113,7 @@ def test_other_events_stay_as_they_are(client, lineage, event):
 def test_an_event_that_is_sent_twice_is_read_once(client, lineage):
     for _ in range(2):
         client.post("/api/v1/lineage", json=task())
-    assert lineage.admin.status().counts.events == 2  # the event, and what its SQL says
+    assert lineage.admin.status().counts.events == 2  # the event, and the lineage of its SQL
 
 
 def test_sql_that_cannot_be_read_is_a_blind_spot_of_the_job(client, lineage):

@@ -1,4 +1,4 @@
-"""What only the PostgreSQL store promises: about its server, its connections and its URL."""
+"""Properties of the PostgreSQL store only: its server, its connections and its URL."""
 
 from __future__ import annotations
 
@@ -346,7 +346,7 @@ class TestListening:
     def test_the_state_is_known_without_asking(self, admin, store):
         store.append(some_events(3))
         self.listening(store)
-        admin.execute("ALTER TABLE meta RENAME TO hidden")  # whoever asks, fails
+        admin.execute("ALTER TABLE meta RENAME TO hidden")  # any query fails
         assert {store.state() for _ in range(100)} == {StoreState(1, 3)}
         admin.execute("ALTER TABLE hidden RENAME TO meta")
 
@@ -357,7 +357,7 @@ class TestListening:
                 other.append(some_events(number))
                 began = time.monotonic()
                 assert eventually(lambda number=number: store.state().seq == number)
-                assert time.monotonic() - began < 2  # long before it would ask anyway
+                assert time.monotonic() - began < 2  # long before its next regular query
             other.rebuild(lambda done, total: None)
             assert eventually(lambda: store.state() == StoreState(2, 19))
 

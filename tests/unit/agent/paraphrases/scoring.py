@@ -35,7 +35,7 @@ class ExpectedCall(NamedTuple):
 
 @dataclass
 class Paraphrase:
-    """A message and what the agent has to do with it."""
+    """A message and the expected reaction of the agent."""
 
     text: str
     flows: set[tuple[str, str]] = field(default_factory=set)

@@ -29,7 +29,7 @@ def found(sql: str) -> list[tuple[str, str, int, str]]:
             ("t", "a", 1, "select"), ("t", "c", 2, "filter"),
         ]),
         ("select max(max) as max from t", [("t", "max", 1, "select")]),
-        # The alias tells the table.
+        # The alias determines the table.
         ("select x.id, y.id\nfrom a x\njoin b as y on x.id = y.id", [
             ("a", "id", 1, "select"), ("b", "id", 1, "select"),
             ("a", "id", 3, "join"), ("b", "id", 3, "join"),

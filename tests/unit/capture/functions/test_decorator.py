@@ -18,7 +18,7 @@ from downriver.errors import InvalidRequestError
 
 
 class Collected:
-    """An emitter that keeps what it is given."""
+    """An emitter that stores its events in a list."""
 
     def __init__(self):
         self.events = []
@@ -376,7 +376,7 @@ def test_a_returned_frame_gives_the_schema_and_row_count(sent, library):
     assert build() is frame
     (output,) = sent.events[1]["outputs"]
     assert [field["name"] for field in output["facets"]["schema"]["fields"]] == ["id", "name"]
-    if library == "duckdb":  # a relation is not run to count it
+    if library == "duckdb":  # a relation is not executed to count its rows
         assert "outputFacets" not in output
     else:
         assert output["outputFacets"]["outputStatistics"]["rowCount"] == 3

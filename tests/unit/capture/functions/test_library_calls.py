@@ -1,4 +1,4 @@
-"""What data libraries read and write inside a function that asked for it."""
+"""The reads and writes of data libraries inside a function with `auto=True` are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dbt projects: values that only a run knows, and the rows of unit tests."""
+"""dbt projects: values known only at run time, and the rows of unit tests."""
 
 from __future__ import annotations
 

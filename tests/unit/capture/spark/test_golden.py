@@ -1,4 +1,4 @@
-"""Every golden Spark job has exactly the lineage that was written down for it."""
+"""Every golden Spark job has exactly the expected lineage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The golden Spark jobs in sessions of other kinds, each in a process of its own."""
+"""The golden Spark jobs in other kinds of sessions, each in a separate process."""
 
 from __future__ import annotations
 

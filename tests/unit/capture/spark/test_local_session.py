@@ -1,4 +1,4 @@
-"""A local Spark session starts on the Java there is, and says so when there is none."""
+"""A local Spark session starts on the installed Java, and reports a missing Java."""
 
 from __future__ import annotations
 

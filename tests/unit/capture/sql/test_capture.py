@@ -46,7 +46,7 @@ def _schema_event(namespace: str, name: str, *columns: str) -> bytes:
 
 
 def _columns(lineage: Lineage, entity: str, direction: str = "downstream") -> list[str]:
-    """The columns that are reached from another."""
+    """The columns downstream of a column."""
     first, *others = lineage.trace(entity, direction).nodes
     assert first.id == lineage.trace(entity, direction).root.id
     return [f"{node.name}.{node.field}" for node in others]
@@ -86,7 +86,7 @@ def test_a_star_is_resolved_when_the_schema_becomes_known(lineage: Lineage) -> N
     lineage.ingest([_schema_event("default", "shop.orders", "id", "total")])
     assert _columns(lineage, "mart.label", "upstream") == ["copy.total", "shop.orders.total"]
     assert _columns(lineage, "shop.orders.total") == ["copy.total", "mart.label"]
-    # Nothing says by name that there is a copy.id, until the copy's schema does.
+    # Until the schema of `copy` is known, nothing shows that it has a column `id`.
     assert _columns(lineage, "shop.orders.id") == ["copy.*"]
     lineage.ingest([_schema_event("default", "copy", "id", "total")])
     assert _columns(lineage, "shop.orders.id") == ["copy.id"]

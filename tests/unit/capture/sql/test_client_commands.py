@@ -1,4 +1,4 @@
-"""Commands of SQL clients do not spoil the statements after them."""
+"""Commands of SQL clients are not read as part of the statements after them."""
 
 from __future__ import annotations
 

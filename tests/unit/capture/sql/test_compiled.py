@@ -38,7 +38,7 @@ def compiled(pytestconfig: pytest.Config) -> Path:
 
 
 def _install(folder: Path, packages: list[str]) -> None:
-    """Install into a folder that is there only when it is complete. In CI there is no skipping."""
+    """Install into a folder that exists only when it is complete. In CI the test is not skipped."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:"]
     with tempfile.TemporaryDirectory(dir=folder.parent) as room:

@@ -1,4 +1,4 @@
-"""Checkpoints that are kept elsewhere prove that a log was cut short or rewritten."""
+"""Checkpoints in another place prove that a log was truncated or rewritten."""
 
 from __future__ import annotations
 

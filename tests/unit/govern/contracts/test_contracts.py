@@ -1,4 +1,4 @@
-"""A contract is kept, violated or unknown, and its violations are facts in the log."""
+"""A contract is fulfilled, violated or unknown, and its violations are events in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges that a job never had, and edges that it no longer has."""
+"""Edges of a job that appeared, and edges that vanished."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_input_that_three_runs_did_not_read_has_vanished(tmp_path: Path) -> N
     assert "not in the 4 runs since" in found.message
 
 
-def test_an_edge_that_comes_back_is_no_longer_gone(tmp_path: Path) -> None:
+def test_an_edge_that_reappears_has_not_vanished(tmp_path: Path) -> None:
     events = [*daily(6, ["a", "b"]), *daily(4, ["a"], 6), *daily(1, ["a", "b"], 10)]
     assert found_at(tmp_path, events, 10.5, JOB) == []
 

@@ -1,4 +1,4 @@
-"""What goes wrong is found, and what is ordinary is left alone: measured on a made-up history."""
+"""Injected changes are found, and normal variation is not reported, in a generated history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_the_monitor_has_high_recall_and_few_false_alarms() -> None:
     false = 1000 * len(score.false) / generated.checks
     assert recall >= 0.95, score.put - score.found
     assert false <= 1.0, [(f.entity, f.message) for f in score.false]
-    assert len(score.put) == 10  # of every kind, some was put there
+    assert len(score.put) == 10  # every kind of change was injected
     assert max(score.delays) <= 3  # an edge has vanished once three runs went without it
     theirs, false_alarms = three_sigma(generated)
     assert score.found["row_count_shift"] >= theirs

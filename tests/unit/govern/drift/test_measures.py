@@ -1,4 +1,4 @@
-"""What events measure: shifts, failed checks, and whatever else producers may send."""
+"""Statistics in events: shifts, failed checks, and odd values of producers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ facets = st.fixed_dictionaries(
 
 
 def _as_json(event: dict) -> bytes:
-    """Numbers that JSON has no word for are written as some producers do."""
+    """Numbers that JSON cannot represent are written as some producers write them."""
     text = json.dumps(event).replace("NaN", "null").replace("-Infinity", "0")
     return text.replace("Infinity", "1e999").encode()
 

@@ -1,4 +1,4 @@
-"""When is the next run due? By a schedule that was told, else by the job's own rhythm."""
+"""The next run of a job is due by its configured schedule, else by its own rhythm."""
 
 from __future__ import annotations
 

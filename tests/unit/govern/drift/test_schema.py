@@ -1,4 +1,4 @@
-"""Columns that came, went, were renamed or retyped, and versions that live side by side."""
+"""Columns that were added, dropped, renamed or retyped, and versions in use at the same time."""
 
 from __future__ import annotations
 

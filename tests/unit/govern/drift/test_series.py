@@ -1,4 +1,4 @@
-"""Has a figure shifted? Judged by its own history."""
+"""A shift of a figure is detected by its own history."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_rates_are_compared_as_they_are() -> None:
     assert find_shift(points([*rates, 0.02]), SeriesLimits(min_change=0.02), RATE, WINDOW) is None
 
 
-def test_of_one_week_by_the_hour_no_weekday_is_learnt() -> None:
+def test_one_week_of_hourly_values_gives_no_pattern_of_weekdays() -> None:
     chance = random.Random(3)
     values = [
         SeriesPoint(

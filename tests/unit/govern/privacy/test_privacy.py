@@ -1,4 +1,4 @@
-"""A privacy report has every place that a field reaches, and says what is not known."""
+"""A privacy report has every place that a field reaches, and lists what is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding starts actions on what is downstream of it: once, recorded, and nowhere else."""
+"""A finding starts actions on entities downstream of it only, once, and with a record."""
 
 from __future__ import annotations
 

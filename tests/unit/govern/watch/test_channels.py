@@ -1,4 +1,4 @@
-"""Alerts reach their channels: all of them, once each, and no channel holds up another."""
+"""Each alert is sent once to each channel, and no channel delays another one."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_alerts_of_a_process_that_died_while_sending_are_sent_by_another(
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     lineage.govern.monitor(watch).check(NOW)
-    with lineage.store.ledger() as ledger:  # claimed, and never heard of again
+    with lineage.store.ledger() as ledger:  # claimed, and not finished
         assert len(ledger.claim("file-1", NOW, NOW + HOUR, 100)) == 3
     AlertDispatcher(lineage.store, watch, lambda: NOW).send_all()
     assert not path.exists()

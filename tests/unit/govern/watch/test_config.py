@@ -1,4 +1,4 @@
-"""The settings that the guide shows are those there are, with the defaults it says."""
+"""The guide shows all settings with their real defaults."""
 
 from __future__ import annotations
 

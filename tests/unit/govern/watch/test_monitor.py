@@ -1,4 +1,4 @@
-"""A finding is told once until it changes, is told as resolved, and a restart repeats nothing."""
+"""A finding leads to one alert when it opens, changes or is resolved. A restart repeats none."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def weeks(last_rows: int = 10) -> list[dict]:
 def look(
     folder: Path, day: float, events: list[dict], watch: WatchConfig | None = None
 ) -> MonitorRound:
-    """Start afresh, as after a restart, and look once."""
+    """Check once with a new monitor, as after a restart."""
     with Lineage.open(str(folder)) as lineage:
         lineage.ingest([encode(event) for event in events])
         return lineage.govern.monitor(watch or WatchConfig()).check(micros(day))
@@ -93,7 +93,7 @@ def test_a_finding_carries_downstream_owner_severity_and_evidence(tmp_path: Path
     assert shift.affected_count == 2
     assert {a.id.rpartition(":")[2] for a in shift.affected} == {"sum", "mart"}
     assert shift.evidence[0].run == f"load-{DAYS - 1}"
-    assert found["column_retyped"].severity.value == "critical"  # someone reads it
+    assert found["column_retyped"].severity.value == "critical"  # it has a reader
     with Lineage.open(str(tmp_path)) as lineage:
         assert lineage.trace.find_event(shift.evidence[0].event)
 
@@ -106,7 +106,7 @@ def test_a_late_run_is_reported_when_it_is_due_and_again_after_a_missed_run(
         lineage.ingest([encode(event) for event in events])
         monitor = lineage.govern.monitor(WatchConfig())
         assert news(monitor.check(micros(DAYS - 0.5))) == {}
-        assert news(monitor.check(micros(DAYS, 2))) == {}  # two hours: within what is allowed
+        assert news(monitor.check(micros(DAYS, 2))) == {}  # two hours: within the tolerance
         late = monitor.check(micros(DAYS, 4))
         assert news(late) == {"opened": ["run_late"]}
         assert late.opened[0].severity.value == "warning"
@@ -118,7 +118,7 @@ def test_a_late_run_is_reported_when_it_is_due_and_again_after_a_missed_run(
         assert news(monitor.check(micros(DAYS + 1.3))) == {"resolved": ["run_late"]}
 
 
-def test_only_what_changed_is_looked_at(tmp_path: Path) -> None:
+def test_only_changed_entities_are_checked(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         quiet = [dataset_event(f"d{n}") for n in range(50)]
         lineage.ingest([encode(event) for event in quiet])
@@ -142,7 +142,7 @@ def test_what_is_ignored_is_no_finding_and_severities_can_be_set(tmp_path: Path)
     assert (found.kind.value, found.severity.value) == ("column_retyped", "info")
 
 
-def test_other_settings_look_at_everything_again(tmp_path: Path) -> None:
+def test_other_settings_check_everything_again(tmp_path: Path) -> None:
     look(tmp_path, DAYS - 0.8, weeks())
     deaf = parse_watch({"rows": {"threshold": 1e9}})
     assert news(look(tmp_path, DAYS - 0.79, [], deaf)) == {"resolved": ["row_count_shift"]}
@@ -187,7 +187,7 @@ def open_findings(lineage: Lineage) -> set[tuple[str, ...]]:
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), looks=st.integers(1, 4))
-def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_findings(
+def test_any_order_any_duplicates_and_any_number_of_checks_lead_to_the_same_open_findings(
     tmp_path_factory, seed: int, looks: int
 ) -> None:
     now = micros(DAYS - 0.8)
@@ -211,7 +211,7 @@ def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_f
 
 
 def test_findings_of_a_node_are_about_that_node(tmp_path: Path) -> None:
-    """Else looking at one node would resolve what only looking at another one finds."""
+    """Otherwise a check of one node would resolve findings of another node."""
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest(EVENTS)
         with lineage.session.reading() as (graph, reader):

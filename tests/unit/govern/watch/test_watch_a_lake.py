@@ -1,4 +1,4 @@
-"""What a lake has new is taken in before a look, each event once, and without Spark."""
+"""New events of a lake are stored before a check, each once, and without Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_only_new_batches_are_taken_in(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path / "store")) as lineage:
         assert lineage.govern.take_from_lake(folder.location) == 20
         assert lineage.govern.take_from_lake(folder.location) == 0
-        add_batch(folder, events[15:])  # five of them are known
+        add_batch(folder, events[15:])  # five of them are stored already
         assert lineage.govern.take_from_lake(folder.location) == len(events) - 20
     with Lineage.open(str(tmp_path / "store")) as lineage:
         assert lineage.govern.take_from_lake(folder.location) == 0

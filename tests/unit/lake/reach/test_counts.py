@@ -152,7 +152,7 @@ Column = tuple[int, int]
 
 
 def reference(fields: dict[int, list[int]], steps: list[Step]) -> dict[Column, set[Column]]:
-    """Return which columns each reaches, itself too, by walking from it in the plainest way."""
+    """Return the columns that each column reaches, with itself, by a simple walk."""
     known = {(dataset, field) for dataset, held in fields.items() for field in held}
     known |= {end for a, x, b, y, _ in steps for end in ((a, x), (b, y)) if end[1] != STAR}
     copies = [(a, b) for a, _, b, _, copy in steps if copy]

@@ -1,4 +1,4 @@
-"""What is new in the catalog is read by number: never all rows to find the last few."""
+"""New rows of the catalog are found by number, without reading all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements of a dataset: the last ones, found without reading all there ever were."""
+"""The last measurements of a dataset are found without reading all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths, tables and JDBC URLs are named as OpenLineage names them, and tell no secrets."""
+"""Paths, tables and JDBC URLs have the names of OpenLineage, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wide plan is read as Spark has optimized it, and says of every column what it said before."""
+"""A wide plan is read in its optimized form, and the lineage of every column stays the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of real plans read as people would write them."""
+"""Expressions of real plans are rendered as SQL."""
 
 from __future__ import annotations
 

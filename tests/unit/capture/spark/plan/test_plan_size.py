@@ -1,4 +1,4 @@
-"""The work of capturing grows with the plan, not faster; where it would be too much, it is less."""
+"""The work of capture is linear in the size of a plan, and limited for very large plans."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plan_of(width: int, steps: int) -> SparkAction:
 
 
 def calls_to_read(action: SparkAction) -> int:
-    """Count the calls that reading a plan takes: work, whatever the machine."""
+    """Count the calls for reading a plan, a measure that does not depend on the machine."""
     count = 0
 
     def counting(frame: object, event: str, argument: object) -> None:
@@ -120,13 +120,13 @@ def chain(golden: GoldenSession, width: int, steps: int) -> Any:
 
 
 def round_trips(golden: GoldenSession, work: Any) -> int:
-    """Count the questions put to the JVM."""
+    """Count the calls into the JVM."""
     client = golden.spark.sparkContext._gateway._gateway_client
     count, send = 0, client.send_command
 
     def counting(command: str, *args: Any, **kwargs: Any) -> Any:
         nonlocal count
-        count += not command.startswith("m\n")  # releasing an object is no question
+        count += not command.startswith("m\n")  # releasing an object does not count
         return send(command, *args, **kwargs)
 
     client.send_command = counting
