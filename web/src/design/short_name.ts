@@ -25,6 +25,14 @@ export function splitName(name: string): NameParts {
   return at === name.length ? { front: "", tail: name } : { front: name.slice(0, at), tail: name.slice(at) };
 }
 
+const KEPT_END = 9; // letters of a long name that are never cut
+const LONG = 17;
+
+/** A long name in two: what may be cut, and its end. */
+export function splitEnd(tail: string): [string, string] {
+  return tail.length < LONG ? [tail, ""] : [tail.slice(0, -KEPT_END), tail.slice(-KEPT_END)];
+}
+
 const SHORTEST_FRONT = 6;
 
 /** Both parts in so many characters. A front of which only a letter or two would be left is omitted. */
@@ -35,25 +43,45 @@ export function fittedParts(name: string, fits: number): NameParts {
   return { front: room >= SHORTEST_FRONT ? `…${front.slice(-room).replace(/^[./]/, "")}` : "", tail: shortened(tail, fits) };
 }
 
-/** A name on one line, or on two that break where a word of the name ends. */
-export function onTwoLines(name: string, fits: number): string[] {
+/** A name on so few lines as it needs, at most `most`, which break where a word of the name ends. */
+export function onLines(name: string, fits: number, most: number): string[] {
   for (let rest = name; ; rest = withoutFirstPart(rest)) {
-    if (rest.length <= fits) return [rest];
-    const at = middleBreak(rest, fits);
-    if (at !== undefined) return [rest.slice(0, at), rest.slice(at)];
-    if (!SEPARATOR.test(rest)) return halves(shortened(rest, 2 * fits), fits);
+    const lines = wrapped(rest, fits, most);
+    if (lines !== undefined) return lines;
+    if (!SEPARATOR.test(rest)) return cutLines(rest, fits, most);
   }
 }
 
-/** The end of the word that divides a name best, if both lines have room. */
-function middleBreak(text: string, fits: number): number | undefined {
-  const ends = [...text.matchAll(/[./_-]|[a-z](?=[A-Z])/g)].map((match) => match.index + 1);
-  const middle = text.length / 2;
-  return ends.filter((at) => at <= fits && text.length - at <= fits).sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle))[0];
+/** Without its middle; between words if that costs only a few letters. */
+function cutLines(name: string, fits: number, most: number): string[] {
+  for (let room = fits * most; room > fits * (most - 0.5); room--) {
+    const lines = wrapped(shortened(name, room), fits, most);
+    if (lines !== undefined) return lines;
+  }
+  const text = shortened(name, fits * most);
+  return Array.from({ length: Math.ceil(text.length / fits) }, (_, at) => text.slice(at * fits, (at + 1) * fits));
 }
 
-function halves(text: string, fits: number): string[] {
-  return [text.slice(0, fits), text.slice(fits)];
+/** Lines of about the same length, or nothing if a line is too long. */
+function wrapped(text: string, fits: number, most: number): string[] | undefined {
+  const words = text.split(/(?<=[./_…-])|(?<=[a-z])(?=[A-Z])/);
+  for (let lines = 1; lines <= most; lines++) {
+    for (let width = Math.ceil(text.length / lines); width <= fits; width++) {
+      const filled = fillLines(words, width);
+      if (filled.length <= lines && filled.every((line) => line.length <= width)) return filled;
+    }
+  }
+  return undefined;
+}
+
+function fillLines(words: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + word.length <= width) lines[lines.length - 1] = last + word;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 const LONGEST_SYSTEM = 12;

@@ -3,7 +3,7 @@
 import { ViewportPortal } from "@xyflow/react";
 import { memo } from "react";
 import { pointAt, svgPath } from "./scene/edge_paths";
-import type { SceneColumnEdge, SceneEdge } from "./scene/scene";
+import type { SceneColumnEdge, SceneEdge, SceneNode } from "./scene/scene";
 import styles from "./edge_overlay.module.css";
 
 export type PickedEdge = { kind: "edge"; edge: SceneEdge["edge"] } | { kind: "column"; edge: SceneColumnEdge["edge"] };
@@ -11,11 +11,12 @@ export type PickedEdge = { kind: "edge"; edge: SceneEdge["edge"] } | { kind: "co
 interface Props {
   edges: readonly SceneEdge[];
   columns: readonly SceneColumnEdge[];
+  nodes: readonly SceneNode[]; // labels are placed beside them
   picked: string | undefined;
   onPick: (picked: PickedEdge) => void;
 }
 
-export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, onPick }: Props) {
+export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, nodes, picked, onPick }: Props) {
   return (
     <ViewportPortal>
       <svg className={styles.layer} aria-hidden="true">
@@ -47,9 +48,7 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
           </g>
         ))}
       </svg>
-      {labelled(columns).map(({ key, edge, anchors, share, count }) => {
-        const [x, y] = pointAt(anchors, share);
-        return (
+      {labelled(columns, nodes).map(({ key, edge, place: [x, y], count }) => (
           <button
             key={key}
             type="button"
@@ -61,24 +60,23 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, picked, o
           >
             {clause(edge.subtype)}
             {edge.confidence === "exact" ? null : <em> {edge.confidence}</em>}
-            {count > 1 ? ` ×${count}` : null}
+            {countText(count)}
           </button>
-        );
-      })}
+      ))}
     </ViewportPortal>
   );
 });
 
 interface LabelledEdge extends SceneColumnEdge {
-  share: number; // where on the line
+  place: [number, number]; // of its middle
   count: number; // of edges that the label stands for
 }
 
 /**
  * Clauses of indirect edges, and confidence where it is not exact. Edges between two datasets that say
- * the same have one label, on the line in their middle; labels of one target are at different places.
+ * the same have one label, on the line in their middle. A label is where it hides no node and no other label.
  */
-export function labelled(columns: readonly SceneColumnEdge[]): LabelledEdge[] {
+export function labelled(columns: readonly SceneColumnEdge[], nodes: readonly SceneNode[]): LabelledEdge[] {
   const groups = new Map<string, SceneColumnEdge[]>();
   for (const line of columns) {
     const { source, target, type, subtype, confidence } = line.edge;
@@ -86,13 +84,46 @@ export function labelled(columns: readonly SceneColumnEdge[]): LabelledEdge[] {
     const key = [source.dataset, target.dataset, subtype, confidence].join("\u0000");
     groups.set(key, [...(groups.get(key) ?? []), line]);
   }
-  const perTarget = new Map<string, number>();
+  const taken: Area[] = nodes.map(({ x, y, width, height }) => [x, y, x + width, y + height]);
   return [...groups.values()].map((lines) => {
     const line = lines[Math.floor(lines.length / 2)]!;
-    const nth = perTarget.get(line.edge.target.dataset) ?? 0;
-    perTarget.set(line.edge.target.dataset, nth + 1);
-    return { ...line, share: 0.62 - 0.18 * (nth % 3), count: lines.length };
+    const { edge } = line;
+    const letters = `${clause(edge.subtype)}${edge.confidence === "exact" ? "" : ` ${edge.confidence}`}${countText(lines.length)}`.length;
+    const [place, area] = freePlace(line, letters * LETTER_WIDTH + 14, taken);
+    taken.push(area);
+    return { ...line, place, count: lines.length };
   });
+}
+
+type Area = readonly [left: number, top: number, right: number, bottom: number];
+
+const LETTER_WIDTH = 7;
+const LABEL_HEIGHT = 20;
+const SHARES = [0.62, 0.5, 0.74, 0.38, 0.82, 0.26, 0.9, 0.16, 0.1]; // of the line, the best first
+
+/** The place on a line that covers the least of what is there. */
+function freePlace({ anchors }: SceneColumnEdge, width: number, taken: readonly Area[]): [[number, number], Area] {
+  let best: [[number, number], Area] | undefined;
+  let least = Infinity;
+  for (const share of SHARES) {
+    const [x, y] = pointAt(anchors, share);
+    const area: Area = [x - width / 2, y - LABEL_HEIGHT / 2, x + width / 2, y + LABEL_HEIGHT / 2];
+    let covered = 0;
+    for (const other of taken) covered += overlap(area, other);
+    if (covered < least) [best, least] = [[[x, y], area], covered];
+    if (least === 0) break;
+  }
+  return best!;
+}
+
+function overlap(one: Area, other: Area): number {
+  const width = Math.min(one[2], other[2]) - Math.max(one[0], other[0]);
+  const height = Math.min(one[3], other[3]) - Math.max(one[1], other[1]);
+  return width > 0 && height > 0 ? width * height : 0;
+}
+
+function countText(count: number): string {
+  return count > 1 ? ` ×${count}` : "";
 }
 
 export function clause(subtype: string): string {

@@ -201,7 +201,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
           {scene ? (
             <>
               <MapCanvas scene={scene} drawNodes={asMap} highlight={fading} active={active} focus={focus} severity={severity} />
-              <EdgeOverlay edges={emphasised} columns={columns} picked={state.picked} onPick={pick} />
+              <EdgeOverlay edges={emphasised} columns={columns} nodes={scene.nodes} picked={state.picked} onPick={pick} />
             </>
           ) : null}
         </ReactFlow>

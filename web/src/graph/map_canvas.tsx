@@ -7,9 +7,10 @@ import { traceCurves } from "./scene/edge_paths";
 import type { Severity } from "./graph_types";
 import type { Highlight } from "./scene/highlight";
 import { typeColour } from "./cards/marks";
-import { onTwoLines } from "../design/short_name";
+import { onLines } from "../design/short_name";
+import { ROW_GAP } from "./layout";
 import { Painter, type Window2D } from "./painter";
-import { DATASET_HEIGHT, type Scene, type SceneEdge, type SceneNode } from "./scene/scene";
+import { headHeight, type Scene, type SceneEdge, type SceneNode } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
 interface Props {
@@ -174,29 +175,60 @@ function drawNodes(context: CanvasRenderingContext2D, view: View, part: Part, ra
     if (known) known.push(placed);
     else byColour.set(key, [placed]);
   }
+  const labels = labelled ? fitLabels(context, visible, view) : new Map<SceneNode, MapLabel>();
   const bar = labelled ? 10 : 0;
   for (const [key, nodes] of byColour) {
     context.globalAlpha = key[0] === "1" ? 0.2 : 1;
     context.fillStyle = view.colours(key.slice(1));
     context.beginPath();
-    for (const placed of nodes) drawBox(context, placed, labelled ? view.zoom : 0, bar || placed.width);
+    for (const placed of nodes) drawBox(context, placed, labels.get(placed), view.zoom, bar || placed.width);
     context.fill();
     if (!labelled) continue;
     context.fillStyle = view.colours("--surface-raised");
     context.beginPath();
-    for (const placed of nodes) drawBox(context, placed, view.zoom, placed.width - bar, bar);
+    for (const placed of nodes) drawBox(context, placed, labels.get(placed), view.zoom, placed.width - bar, bar);
     context.fill();
   }
   context.globalAlpha = 1;
   drawRings(context, view);
-  if (labelled) drawLabels(context, visible, view, ratio);
+  if (labelled) drawLabels(context, labels, view, ratio);
 }
 
-const LABEL_HEIGHT = 20; // pixels: two lines
+interface MapLabel {
+  lines: string[];
+  size: number; // of the letters, in pixels on screen
+}
+
+const SMALLEST = 9;
+const SHRUNK = 0.8; // a single word becomes so much smaller rather than broken
+
+/** Labels keep a readable size on screen, whatever the zoom. They have as many lines as the space below a node allows. */
+function fitLabels(context: CanvasRenderingContext2D, nodes: readonly SceneNode[], view: View): Map<SceneNode, MapLabel> {
+  const size = Math.max(SMALLEST, Math.min(13, 26 * view.zoom));
+  context.font = fontOf(size, view);
+  const letter = (1.04 * context.measureText(SAMPLE).width) / SAMPLE.length;
+  const labels = new Map<SceneNode, MapLabel>();
+  for (const placed of nodes) {
+    const letters = Math.floor((placed.width * view.zoom - 9) / letter);
+    if (letters < 3) continue;
+    const { label } = placed.node;
+    const most = Math.max(1, Math.min(3, Math.floor(((headHeight(placed.node) + ROW_GAP) * view.zoom) / (size + 0.3))));
+    const shrinks = label.length > letters && label.length * SHRUNK <= letters && (most === 1 || !WORD_END.test(label));
+    labels.set(placed, shrinks ? { lines: [label], size: (size * letters) / label.length } : { lines: onLines(label, letters, most), size });
+  }
+  return labels;
+}
+
+const SAMPLE = "customer_orders.daily_2";
+const WORD_END = /[./_-]|[a-z][A-Z]/;
+
+function fontOf(size: number, view: View): string {
+  return `560 ${size}px ${view.colours("--font")}`;
+}
 
 /** A box is at least as high as its label, also where the zoom makes it lower. */
-function drawBox(context: CanvasRenderingContext2D, { x, y, height }: SceneNode, zoom: number, width: number, left = 0): void {
-  const added = zoom ? Math.max(0, LABEL_HEIGHT / zoom - height) : 0;
+function drawBox(context: CanvasRenderingContext2D, { x, y, height }: SceneNode, label: MapLabel | undefined, zoom: number, width: number, left = 0): void {
+  const added = label ? Math.max(0, (label.lines.length * label.size) / zoom - height) : 0;
   context.rect(x + left, y - added / 2, width, height + added);
 }
 
@@ -211,25 +243,16 @@ function drawRings(context: CanvasRenderingContext2D, view: View): void {
   }
 }
 
-/** Labels keep a readable size on screen, whatever the zoom. */
-function drawLabels(context: CanvasRenderingContext2D, nodes: readonly SceneNode[], view: View, ratio: number): void {
+function drawLabels(context: CanvasRenderingContext2D, labels: ReadonlyMap<SceneNode, MapLabel>, view: View, ratio: number): void {
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const size = Math.max(9.5, Math.min(13, 26 * view.zoom));
-  context.font = `560 ${size}px ${view.colours("--font")}`;
   context.textBaseline = "middle";
-  for (const placed of nodes) {
-    const { node, x, y, width } = placed;
-    const letters = Math.floor((width * view.zoom - 9) / (size * 0.6));
-    if (letters < 3) continue;
-    const lines = onTwoLines(node.label, letters);
-    const middle = (y + headHeight(placed) / 2) * view.zoom + view.y;
+  let drawn = 0;
+  for (const [{ node, x, y }, { lines, size }] of labels) {
+    if (size !== drawn) context.font = fontOf((drawn = size), view);
+    const middle = (y + headHeight(node) / 2) * view.zoom + view.y;
     context.globalAlpha = view.highlight !== null && !view.highlight.nodes.has(node.id) ? 0.25 : 1;
     context.fillStyle = view.colours("--text");
     lines.forEach((line, at) => context.fillText(line, (x + 10) * view.zoom + view.x + 4, middle + (at - (lines.length - 1) / 2) * size));
   }
   context.globalAlpha = 1;
-}
-
-function headHeight({ height }: SceneNode): number {
-  return Math.min(height, DATASET_HEIGHT);
 }

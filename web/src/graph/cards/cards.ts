@@ -7,7 +7,7 @@ import type { BlindSpot, GraphEdge } from "../graph_types";
 import type { Highlight } from "../scene/highlight";
 import type { LineageCanvasProps } from "../lineage_canvas";
 import type { CardNode } from "./node_card";
-import type { Scene, SceneNode } from "../scene/scene";
+import { headHeight, type Scene, type SceneNode } from "../scene/scene";
 
 export function useCards(
   scene: Scene | null,
@@ -49,7 +49,7 @@ export function useCards(
 const NO_TEXTS: readonly string[] = [];
 
 function frame({ node, x, y, width, height }: SceneNode) {
-  const middle = Math.min(height, 60) / 2;
+  const middle = headHeight(node) / 2;
   const handle = { y: middle, width: 1, height: 1 };
   return {
     id: node.id,

@@ -1,11 +1,13 @@
 import { useStore, type Node, type NodeProps } from "@xyflow/react";
-import { Fragment, memo } from "react";
+import { memo } from "react";
 import { Icon } from "../../design/icons";
 import { useActions } from "./canvas_actions";
+import { LETTERS, OF_A_MARK, labelLines, labelOnCard } from "./labels";
 import { FOOT_HEIGHT, ROW_HEIGHT, SEARCH_HEIGHT, type ColumnRows } from "./column_rows";
+import { headHeight } from "../scene/scene";
 import type { ColumnPlace, GraphColumn, GraphNode, Severity, Side } from "../graph_types";
 import { Mark, ReachMark, markText, nodeIcon, reachingNode, typeColour, typeText } from "./marks";
-import { fittedParts, shortened, systemOf } from "../../design/short_name";
+import { fittedParts, systemOf } from "../../design/short_name";
 import { runStateText } from "../../design/run_states";
 import styles from "./node_card.module.css";
 
@@ -53,7 +55,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
   return (
     <div
       className={classes.join(" ")}
-      style={{ "--type": `var(${typeColour(node)})` } as React.CSSProperties}
+      style={{ "--type": `var(${typeColour(node)})`, "--head": `${headHeight(node)}px` } as React.CSSProperties}
       role="group"
       aria-label={describe(node, hidden, severity)}
       aria-current={data.active ? "true" : undefined}
@@ -62,7 +64,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
     >
       <div className={styles.head}>
         {tiny ? null : <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 19} /></span>}
-        <span className={styles.label} title={`${node.namespace} ${node.name}`}><Label node={node} lines={detailed ? 1 : 2} /></span>
+        <span className={styles.label} title={`${node.namespace} ${node.name}`}><Label node={node} small={!detailed} /></span>
         <span className={styles.marks}>
           {node.change ? <ChangeMark change={node.change} /> : null}
           {node.marks.map((mark) => <Mark key={mark} mark={mark} />)}
@@ -78,19 +80,14 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
   );
 });
 
-const ONE_LINE = { dataset: 21, job: 18 }; // characters in a card without marks
-const TWO_LINES = 26;
-const OF_A_MARK = 3;
-
 /** A name that is too long is cut at its front or middle, because users search for its last part. */
-function Label({ node, lines }: { node: GraphNode; lines: 1 | 2 }) {
+function Label({ node, small }: { node: GraphNode; small: boolean }) {
   const marks = node.marks.length + (node.change ? 1 : 0) + (node.blind_spot_count ? 1 : 0) + (reachingNode(node).length ? 2 : 0);
-  if (lines === 2) {
-    const text = shortened(node.label, TWO_LINES - OF_A_MARK * marks);
-    return <span className={styles.whole}>{text.split(/(?<=[./_])|(?<=[a-z])(?=[A-Z])/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}</span>;
+  if (!small && labelLines(node) === 1) {
+    const { front, tail } = fittedParts(node.label, LETTERS[node.kind === "job" ? "job" : "dataset"] - OF_A_MARK * marks);
+    return <><span className={styles.front}>{front}</span><span className={styles.tail}>{tail}</span></>;
   }
-  const { front, tail } = fittedParts(node.label, ONE_LINE[node.kind === "job" ? "job" : "dataset"] - OF_A_MARK * marks);
-  return <><span className={styles.front}>{front}</span><span className={styles.tail}>{tail}</span></>;
+  return <span className={styles.lines}>{labelOnCard(node, marks, small).map((line, at) => <span key={at}>{line}</span>)}</span>;
 }
 
 function Details({ node, rows }: { node: GraphNode; rows: ColumnRows | null }) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fittedParts, onTwoLines, shortened, systemOf } from "../../design/short_name";
+import { fittedParts, onLines, shortened, splitEnd, systemOf } from "../../design/short_name";
 import { columnRows, MOST_ROWS } from "../cards/column_rows";
 import { layout } from "../layout";
 import { columnEdge, dataset, edge, job } from "../test_graph";
@@ -7,7 +7,7 @@ import { labelled } from "../edge_overlay";
 import { anchorsBetween, eachCurve } from "./edge_paths";
 import { columnsOnPath, highlightPath, pathThrough } from "./highlight";
 import { nodeInDirection } from "./keyboard";
-import { boxesOf, buildScene, columnLines, edgeAt, linksOf, nodeAt } from "./scene";
+import { boxesOf, buildScene, columnLines, edgeAt, headHeight, linksOf, nodeAt } from "./scene";
 
 const columns = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `c${i}`, tags: [], marks: [] }));
 const nodes = [dataset("a", { columns: columns(4), column_total: 4 }), job("j"), dataset("b", { columns: columns(30), column_total: 30 }), dataset("c")];
@@ -62,7 +62,7 @@ describe("the path of a column", () => {
     const [line] = columnLines([path[0]!], shown);
     const b = shown.byId.get("b")!;
     expect(line!.anchors[2]).toBe(b.x);
-    expect(line!.anchors[3]).toBeGreaterThan(b.y + 60);
+    expect(line!.anchors[3]).toBeGreaterThan(b.y + headHeight(nodes[2]!));
   });
 
   test("survives a cycle", () => {
@@ -94,7 +94,22 @@ test("column edges between two datasets that say the same have one label", () =>
   const line = (source: string, more: object) => ({ key: source, edge: columnEdge(source, "b.x", more), anchors: [0, 0, 1, 1] });
   const inferred = { subtype: "TRANSFORMATION", confidence: "inferred" };
   const lines = [line("a.p", inferred), line("a.q", inferred), line("a.r", inferred), line("a.p", { type: "INDIRECT", subtype: "JOIN" }), line("a.s", {})];
-  expect(labelled(lines).map(({ edge, count }) => [edge.subtype, count])).toEqual([["TRANSFORMATION", 3], ["JOIN", 1]]);
+  expect(labelled(lines, []).map(({ edge, count }) => [edge.subtype, count])).toEqual([["TRANSFORMATION", 3], ["JOIN", 1]]);
+});
+
+test("the label of a column edge is beside the nodes that its line passes", () => {
+  const line = { key: "a", edge: columnEdge("a.p", "b.x", { type: "INDIRECT", subtype: "JOIN" }), anchors: [0, 0, 400, 0] };
+  const passed = { node: job("j"), x: 180, y: -20, width: 150, height: 40, layer: 1, rows: null };
+  const [label] = labelled([line], [passed]);
+  expect(label!.place[0] + 21 <= 180 || label!.place[0] - 21 >= 330).toBe(true);
+});
+
+test("a long name makes its card higher, and the rows of its columns start below", () => {
+  const long = dataset("customer_lifetime_value_features", { columns: columns(2), column_total: 2 });
+  const both = [long, dataset("b")];
+  const open = buildScene(both, [], layout(boxesOf(both), []), { ...nothing, open: new Set([long.id]) });
+  expect(headHeight(long)).toBeGreaterThan(headHeight(both[1]!));
+  expect(open.byId.get(long.id)!.height - open.byId.get("b")!.height).toBeGreaterThan(2 * 24);
 });
 
 test("an edge that runs backwards goes below both boxes", () => {
@@ -114,12 +129,16 @@ test("keeps the last parts of a long name", () => {
   expect(fittedParts("marts.revenue", 22)).toEqual({ front: "marts.", tail: "revenue" });
   expect(fittedParts("warehouse.analytics.stg_orders", 22)).toEqual({ front: "…analytics.", tail: "stg_orders" });
   expect(fittedParts("analytics.revenue_dashboard_job", 22)).toEqual({ front: "", tail: "revenue_dashboard_job" });
-  expect(onTwoLines("daily_revenue", 10)).toEqual(["daily_", "revenue"]);
-  expect(onTwoLines("collectAsArrowToPython", 14)).toEqual(["collectAs", "ArrowToPython"]);
-  expect(onTwoLines("orders.stg_orders", 10)).toEqual(["orders.", "stg_orders"]);
-  expect(onTwoLines("analytics.orders.stg_orders", 9)).toEqual(["stg_", "orders"]);
-  expect(onTwoLines("averylongnamewithoutwords", 8)).toEqual(["averylo…", "outwords"]);
-  expect(onTwoLines("orders", 10)).toEqual(["orders"]);
+  expect(onLines("daily_revenue", 10, 2)).toEqual(["daily_", "revenue"]);
+  expect(onLines("collectAsArrowToPython", 14, 2)).toEqual(["collectAs", "ArrowToPython"]);
+  expect(onLines("orders.stg_orders", 10, 2)).toEqual(["orders.", "stg_orders"]);
+  expect(onLines("analytics.orders.stg_orders", 9, 2)).toEqual(["stg_", "orders"]);
+  expect(onLines("averylongnamewithoutwords", 8, 2)).toEqual(["averylo…", "outwords"]);
+  expect(onLines("orders", 10, 2)).toEqual(["orders"]);
+  expect(onLines("customer_lifetime_value_features_with_history_v4", 20, 3)).toEqual(["customer_lifetime_", "value_features_", "with_history_v4"]);
+  expect(onLines("customer_lifetime_value_features_with_history_v4", 21, 2)).toHaveLength(2);
+  expect(splitEnd("orders")).toEqual(["orders", ""]);
+  expect(splitEnd("customer_features_v4").join("")).toBe("customer_features_v4");
   expect(systemOf("postgres://warehouse:5432")).toBe("postgres");
   expect([systemOf("s3://lake"), systemOf("spark")]).toEqual(["s3://lake", "spark"]);
 });

@@ -1,14 +1,15 @@
 /** The positions of all elements: boxes of nodes with their column rows, and the lines of edges. */
 
+import { LABEL_LINE, labelLines } from "../cards/labels";
 import { columnRows, rowMiddle, rowsHeight, type ColumnRows } from "../cards/column_rows";
 import { anchorsBetween, distanceTo, type Anchors } from "./edge_paths";
 import type { ColumnEdge, GraphEdge, GraphNode } from "../graph_types";
 import { linkKey, ROW_GAP, type Box, type Layout, type Link } from "../layout";
 
-export const DATASET_WIDTH = 224;
-export const DATASET_HEIGHT = 60;
-export const JOB_WIDTH = 212;
-export const JOB_HEIGHT = 46;
+const DATASET_WIDTH = 224;
+const DATASET_HEIGHT = 60;
+const JOB_WIDTH = 212;
+const JOB_HEIGHT = 46;
 
 export interface SceneNode {
   node: GraphNode;
@@ -57,10 +58,17 @@ export interface RowChoice {
   onPath: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+/** The height of a node without rows of columns. */
+export function headHeight(node: GraphNode): number {
+  return (node.kind === "job" ? JOB_HEIGHT : DATASET_HEIGHT) + (labelLines(node) - 1) * LABEL_LINE;
+}
+
+function widthOf({ kind }: GraphNode): number {
+  return kind === "job" ? JOB_WIDTH : DATASET_WIDTH;
+}
+
 export function boxesOf(nodes: readonly GraphNode[]): Box[] {
-  return nodes.map(({ id, kind }) =>
-    kind === "job" ? { id, width: JOB_WIDTH, height: JOB_HEIGHT } : { id, width: DATASET_WIDTH, height: DATASET_HEIGHT },
-  );
+  return nodes.map((node) => ({ id: node.id, width: widthOf(node), height: headHeight(node) }));
 }
 
 export function linksOf(edges: readonly GraphEdge[]): Link[] {
@@ -73,8 +81,7 @@ export function buildScene(nodes: readonly GraphNode[], edges: readonly GraphEdg
     const spot = layout.spots.get(node.id);
     if (spot === undefined) continue; // the layout of the newest nodes is not ready
     const rows = columnRows(node, choice.open.has(node.id), choice.searches.get(node.id) ?? "", choice.onPath.get(node.id));
-    const [width, height] = node.kind === "job" ? [JOB_WIDTH, JOB_HEIGHT] : [DATASET_WIDTH, DATASET_HEIGHT + rowsHeight(rows)];
-    byId.set(node.id, { node, ...spot, width, height, rows });
+    byId.set(node.id, { node, ...spot, width: widthOf(node), height: headHeight(node) + rowsHeight(rows), rows });
   }
   const pushed = makeRoom(byId, layout);
   const placed = [...byId.values()];
@@ -118,7 +125,7 @@ function makeRoom(byId: Map<string, SceneNode>, layout: Layout): Map<string, num
 }
 
 function headMiddle(placed: SceneNode): number {
-  return placed.y + (placed.node.kind === "job" ? JOB_HEIGHT : DATASET_HEIGHT) / 2;
+  return placed.y + headHeight(placed.node) / 2;
 }
 
 function edgeAnchors(link: Link, byId: Map<string, SceneNode>, layout: Layout, bends: Map<string, number[]>): Anchors | null {
@@ -171,7 +178,7 @@ export function columnEdgeKey({ source, target, type, subtype, job }: ColumnEdge
 
 function columnY(placed: SceneNode, column: string): number {
   const middle = placed.rows === null ? undefined : rowMiddle(placed.rows, column);
-  return middle === undefined ? headMiddle(placed) : placed.y + DATASET_HEIGHT + middle;
+  return middle === undefined ? headMiddle(placed) : placed.y + headHeight(placed.node) + middle;
 }
 
 function boundsOf(nodes: readonly SceneNode[]): Bounds {
