@@ -102,3 +102,18 @@ def test_every_part_of_the_pages(web_server: str, open_page: Callable[..., Page]
         expect(page.locator("[data-loading]")).to_have_count(0)
         violations[shown.name] = axe_violations(page)
     assert violations == {shown.name: [] for shown in PARTS}
+
+
+def test_every_page_fits_a_narrow_screen(web_server: str, open_page: Callable[..., Page]) -> None:
+    page = open_page(web_server, expected="404")
+    page.set_viewport_size({"width": 400, "height": 860})
+    too_wide = {}
+    for shown in (*PAGES, *PARTS):
+        page.goto(f"{web_server}{shown.path}")
+        page.get_by_text(shown.text).first.wait_for()
+        expect(page.locator("[data-loading]")).to_have_count(0)
+        too_wide[shown.name] = page.evaluate(
+            "[document.documentElement, document.getElementById('main')]"
+            ".map((one) => one.scrollWidth - one.clientWidth)"
+        )
+    assert too_wide == {shown.name: [0, 0] for shown in (*PAGES, *PARTS)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +31,7 @@ from downriver.model.governance import (
     JobFailures,
     Kpis,
     PropagatingTag,
+    ReachBucket,
     Share,
 )
 from downriver.openlineage.facets.description import DOCUMENTATION, parse_description, parse_owners
@@ -280,6 +281,7 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
     return BlastRadius(
         median=float(np.median([*reach.values(), *[0] * alone])) if names.datasets else 0.0,
         largest=max(reach.values(), default=0),
+        distribution=_distribution([*reach.values(), *[0] * alone]),
         top=[
             DatasetBlastRadius(
                 dataset=called[node],
@@ -291,6 +293,15 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
             for node in furthest
         ],
     )
+
+
+def _distribution(reach: list[int]) -> list[ReachBucket]:
+    """Count datasets in buckets that double: 0, 1, 2 to 3, 4 to 7 and so on."""
+    counts = Counter(value.bit_length() for value in reach)
+    return [
+        ReachBucket(least=1 << bits >> 1, most=(1 << bits) - 1, datasets=counts[bits])
+        for bits in range(max(counts, default=-1) + 1)
+    ]
 
 
 class _Runs:

@@ -226,11 +226,20 @@ class DatasetBlastRadius(msgspec.Struct, kw_only=True, frozen=True):
     owners: list[str]
 
 
+class ReachBucket(msgspec.Struct, kw_only=True, frozen=True):
+    """The number of datasets with `least` to `most` datasets and jobs downstream."""
+
+    least: int
+    most: int
+    datasets: int
+
+
 class BlastRadius(msgspec.Struct, kw_only=True, frozen=True):
     """The blast radius over all datasets, and the datasets with the largest one."""
 
     median: float
     largest: int
+    distribution: list[ReachBucket]  # 0, 1, 2 to 3, 4 to 7 … up to the largest
     top: list[DatasetBlastRadius]
 
 

@@ -54,6 +54,10 @@ def test_every_figure_is_what_a_person_would_count(tmp_path: Path) -> None:
     top = found.blast_radius.top[0]
     assert (top.dataset.rpartition(":")[2], top.datasets, top.jobs) == ("raw", 2, 3)
     assert (found.blast_radius.median, found.blast_radius.largest) == (1.0, 5)
+    buckets = found.blast_radius.distribution
+    assert [(one.least, one.most) for one in buckets] == [(0, 0), (1, 1), (2, 3), (4, 7)]
+    assert sum(one.datasets for one in buckets) == found.datasets
+    assert buckets[-1].datasets == 1  # raw
 
 
 def test_a_certified_dataset_that_an_unfed_job_feeds_has_no_integrity(tmp_path: Path) -> None:
@@ -88,6 +92,7 @@ def test_an_empty_store_has_figures_too(tmp_path: Path) -> None:
     assert isinstance(found, Kpis)
     assert found.lineage_coverage.percent is None
     assert found.blast_radius.top == []
+    assert found.blast_radius.distribution == []
 
 
 @settings(

@@ -5,12 +5,14 @@ import { useEffect } from "react";
 import { ApiError, accessKey, get, onKeyChange, post, type Parameters } from "./client";
 import type { Me } from "./types";
 
+const BUSY = 503;
+
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 60_000,
       refetchOnWindowFocus: false,
-      retry: (count, error) => !(error instanceof ApiError) && count < 2,
+      retry: (count, error) => (!(error instanceof ApiError) || error.status === BUSY) && count < 2,
     },
   },
 });

@@ -61,6 +61,7 @@ export function LineChart(props: { points: readonly Point[]; label: string; heig
         {bare ? null : <path className={styles.grid} d={`M0 ${scale.y(high)}H${WIDTH}M0 ${scale.y(low)}H${WIDTH}`} />}
         <path className={styles.area} d={`${line}L${round(scale.x(last))} ${height}L${round(scale.x(points.findIndex((point) => point.value !== null)))} ${height}Z`} />
         <path className={styles.line} d={line} />
+        {bare ? null : points.map((point, at) => <rect key={at} className={styles.spot} x={scale.x(at) - WIDTH / points.length / 2} width={WIDTH / points.length} height={height}><title>{`${formatDay(point.at)}: ${point.value === null ? "no value" : format(point.value)}`}</title></rect>)}
       </svg>
       {bare ? null : (
         <figcaption className={styles.axis}>
@@ -133,6 +134,22 @@ export function BarList({ rows, label, most }: { rows: readonly { key: string; n
   );
 }
 
+/** Columns with their range below and their count above. */
+export function Histogram({ columns, label }: { columns: readonly { range: string; count: number; title: string }[]; label: string }) {
+  const high = Math.max(...columns.map(({ count }) => count), 1);
+  return (
+    <ul className={styles.histogram} aria-label={label}>
+      {columns.map(({ range, count, title }) => (
+        <li key={range} title={title} data-empty={count === 0 || undefined}>
+          <span className={styles.column} aria-hidden="true"><span>{count ? formatCount(count) : ""}</span><span style={{ height: `${(78 * count) / high}px` }} /></span>
+          <span aria-hidden="true">{range}</span>
+          <span className="visually-hidden">{title}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 export interface HeatRow {
   key: string;
   name: ReactNode;
@@ -147,6 +164,9 @@ export function HeatMap({ rows, label, columns }: { rows: readonly HeatRow[]; la
       <thead className="visually-hidden">
         <tr><th scope="col">Name</th>{columns.map((column) => <th key={column} scope="col">{column}</th>)}</tr>
       </thead>
+      <tfoot aria-hidden="true">
+        <tr><td /><td colSpan={Math.ceil(columns.length / 2)}>{columns[0]}</td>{columns.length > 1 ? <td colSpan={Math.floor(columns.length / 2)} data-last>{columns.at(-1)}</td> : null}</tr>
+      </tfoot>
       <tbody>
         {rows.map((row) => (
           <tr key={row.key}>

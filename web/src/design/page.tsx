@@ -7,7 +7,7 @@ import { entityPath } from "../shell/routes";
 import { formatTime, nameOf, parseId, splitAtIds } from "./format";
 import { Icon, iconOf, type IconName } from "./icons";
 import { Badge, Button, ErrorState, Skeleton } from "./parts";
-import { splitName } from "./short_name";
+import { splitEnd, splitName } from "./short_name";
 import styles from "./page.module.css";
 
 export function Page(props: { title: ReactNode; lead?: ReactNode; actions?: ReactNode; badges?: ReactNode; children: ReactNode; narrow?: boolean }) {
@@ -123,18 +123,29 @@ export function Table(props: { label: string; head: readonly ReactNode[]; childr
 export function EntityLink({ id, type, label }: { id: string; type?: string | undefined; label?: string | undefined }) {
   const { kind } = parseId(id);
   const icon: IconName = iconOf(type ?? kind);
+  const name = label ?? nameOf(id);
   return (
-    <Link href={entityPath(id)} className={styles.entity ?? ""} title={id}>
+    <Link href={entityPath(id)} className={styles.entity ?? ""} title={id} aria-label={name}>
       <Icon name={icon} size={14} />
-      <Name text={label ?? nameOf(id)} />
+      <Name text={name} />
     </Link>
   );
 }
 
-/** A name that is cut at its front if it is too long, because users search for its last part. */
+/**
+ * A name that is cut at its front if it is too long, then in the middle of its last part: its end tells it from others.
+ * Its pieces are read apart, so what contains it has a label.
+ */
 export function Name({ text }: { text: string }) {
   const { front, tail } = splitName(text);
-  return <span className={styles.entityName}><span className={styles.entityFront}>{front}</span><span>{tail}</span></span>;
+  const [start, end] = splitEnd(tail);
+  return (
+    <span className={styles.entityName}>
+      {front ? <span className={styles.entityFront}><bdi>{front}</bdi></span> : null}
+      <span className={styles.entityStart}>{start}</span>
+      {end ? <span className={styles.entityEnd}>{end}</span> : null}
+    </span>
+  );
 }
 
 /** A message of the server, with the entities that it names as links. */

@@ -60,7 +60,7 @@ export function NodeTable({ nodes, active, onActive, onOpen }: Props) {
               >
                 <span role="cell" className={styles.name}>
                   <Icon name={nodeIcon(node)} size={13} />
-                  <button type="button" title={`${node.namespace} ${node.name}`} onKeyDown={(event) => event.key === "Enter" && node.id === active && onOpen(node.id)}><Name text={node.label} /></button>
+                  <button type="button" aria-label={node.label} title={`${node.namespace} ${node.name}`} onKeyDown={(event) => event.key === "Enter" && node.id === active && onOpen(node.id)}><Name text={node.label} /></button>
                 </span>
                 <span role="cell">{typeText(node)}</span>
                 <span role="cell" className={styles.depth}>{depthText(node.depth)}</span>

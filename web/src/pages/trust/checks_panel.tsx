@@ -31,11 +31,11 @@ export function ChecksPanel() {
               {data.rules.map((one) => (
                 <tr key={one.rule}>
                   <td><code>{one.rule}</code></td>
-                  <td><Badge {...SEVERITIES[one.severity]}>{one.severity}</Badge></td>
+                  <td>{one.violations ? <Badge {...SEVERITIES[one.severity]}>{one.severity}</Badge> : <span className={styles.passed}>{one.severity}</span>}</td>
                   <td><Prose text={one.meaning} /></td>
                   <td data-numeric>
                     {one.violations === 0 ? <Badge tone="safe" icon="check">none</Badge> : (
-                      <Button aria-pressed={rule === one.rule} title="Show only these" onClick={() => setRule(rule === one.rule ? null : one.rule)}>{formatCount(one.violations)}<span className="visually-hidden"> violations of {one.rule}: show only these</span></Button>
+                      <Button className={styles.count} aria-pressed={rule === one.rule} title="Show only these" onClick={() => setRule(rule === one.rule ? null : one.rule)}>{formatCount(one.violations)}<span className="visually-hidden"> violations of {one.rule}: show only these</span></Button>
                     )}
                   </td>
                 </tr>

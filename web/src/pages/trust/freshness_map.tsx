@@ -8,14 +8,14 @@ import { isFailed } from "../../design/runs";
 import styles from "./trust.module.css";
 
 const DAYS = 14;
-const ROWS = 9;
+const ROWS = 18;
 const DAY = 86_400_000;
 
 /** Whether each dataset was written on each of the last days on which anything ran. */
 export function FreshnessMap() {
   const runs = useGet<Runs>("/v1/runs", { limit: 500 });
   return (
-    <Panel title="Freshness" actions={<span className={styles.legend}><i data-level="0" />written <i data-level="2" />failed <i />no run</span>} label="Freshness">
+    <Panel title="Freshness" actions={<span className={styles.legend}><i data-level="0" />written <i data-level="1" />some failed <i data-level="2" />failed <i />no run</span>} label="Freshness">
       <Loaded query={runs} height={220}>
         {(data) => {
           const { rows, days } = freshnessRows(data.runs);

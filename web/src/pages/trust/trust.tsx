@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Share } from "../../api/types";
-import { BarList, LineChart } from "../../design/charts";
+import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, ReachBucket, Share } from "../../api/types";
+import { BarList, Histogram, LineChart } from "../../design/charts";
 import { FindingList } from "../../design/findings";
 import { formatCount, formatPercent, plural } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Page, Table, Tabs, useTab, type Tab } from "../../design/page";
@@ -87,7 +87,7 @@ function History({ headline: { id, name, format }, past }: { headline: Headline;
   const history = useGet<KpiHistory>("/v1/kpis/history", id === "certified" ? { points: 12, certified: true } : { points: 30 });
   return (
     <Loaded query={history} height={110}>
-      {(data) => <LineChart label={`${name} over time`} height={90} format={format} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
+      {(data) => <LineChart label={`${name} over time`} height={90} min={0} {...(format === formatPercent ? { max: 100 } : {})} format={format} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
     </Loaded>
   );
 }
@@ -132,14 +132,24 @@ function Shares({ kpis }: { kpis: Kpis }) {
 }
 
 function BlastRadius({ kpis }: { kpis: Kpis }) {
-  const { top, median, largest } = kpis.blast_radius;
+  const { top, median, largest, distribution } = kpis.blast_radius;
   return (
-    <Panel title="Blast radius" actions={<span className={styles.muted}>datasets and jobs downstream: median {median}, largest {largest}</span>} label="Blast radius">
+    <Panel title="Blast radius" actions={<span className={styles.muted}>median {median}, largest {formatCount(largest)}</span>} label="Blast radius">
       {top.length === 0 ? <Empty title="No dataset has a downstream" /> : (
-        <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, tone: "warning" as const }))} />
+        <div className={styles.parts}>
+          <h3>Datasets by the number of datasets and jobs downstream</h3>
+          <Histogram label="Datasets by the number of datasets and jobs downstream" columns={distribution.map(reachColumn)} />
+          <h3>Largest</h3>
+          <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, tone: "warning" as const }))} />
+        </div>
       )}
     </Panel>
   );
+}
+
+function reachColumn({ least, most, datasets }: ReachBucket): { range: string; count: number; title: string } {
+  const range = least === most ? formatCount(least) : `${formatCount(least)}–${formatCount(most)}`;
+  return { range, count: datasets, title: `${plural(datasets, "dataset")} with ${range} downstream` };
 }
 
 function Certified() {
