@@ -1,4 +1,4 @@
-"""Commits of versioned tables (Delta Lake, Iceberg) as runs that write versions of a dataset."""
+"""Commits of versioned tables (Delta Lake, Iceberg, files) as runs that write versions."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class TableCommit(NamedTuple):
     metrics: tuple[tuple[str, float], ...] = ()
     labels: tuple[str, ...] = ()
     restores: str = ""
+    fingerprints: tuple[tuple[str, str], ...] = ()  # of the columns
 
 
 class TableLog(NamedTuple):
@@ -62,7 +63,8 @@ class TableLog(NamedTuple):
     title: str  # a short name, used in names of jobs
     commits: tuple[TableCommit, ...]
     aliases: tuple[DatasetId, ...] = ()
-    unread: tuple[str, ...] = ()  # versions that the log no longer has
+    unread: tuple[str, ...] = ()  # what could not be read, and why
+    described: str = "the log"
 
 
 # Operations that rewrite files or metadata of the table and add no rows from elsewhere.
@@ -98,7 +100,7 @@ def _commit_event(log: TableLog, commit: TableCommit, known: RunId | None) -> Ev
     facets: Facets = {JOB_TYPE: render_job_type(log.integration, "COMMIT")}
     if not rewrites:
         facets[BLIND_SPOTS] = render_blind_spots([_unknown_inputs(log)])
-    run = uuid.uuid5(uuid.NAMESPACE_URL, f"{log.table}@{commit.version}")
+    run = uuid.uuid5(uuid.NAMESPACE_URL, f"{log.table}@{commit.version}@{commit.at}")
     return run_event(
         JobId(log.integration.lower(), name),
         str(run),
@@ -111,7 +113,7 @@ def _commit_event(log: TableLog, commit: TableCommit, known: RunId | None) -> Ev
 
 
 def _unknown_inputs(log: TableLog) -> BlindSpotEntry:
-    message = f"the log of {log.title} does not contain the sources of a commit"
+    message = f"{log.described} of {log.title} does not contain the sources of a commit"
     return BlindSpotEntry("unknown_inputs", message)
 
 
@@ -138,6 +140,7 @@ def _commit_facet(commit: TableCommit) -> msgspec.Raw:
             metrics=dict(commit.metrics),
             labels=list(commit.labels),
             restores=commit.restores,
+            fingerprints=dict(commit.fingerprints),
         )
     )
 

@@ -32,6 +32,11 @@ def dataset_from(source_ref: str) -> DatasetId | None:
     return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
 
 
+def dataset_in_storage(table: str) -> DatasetId | None:
+    """Return the dataset of a path or URL in the place of a table, as in Spark's SQL."""
+    return dataset_at(table) if table.startswith("/") else dataset_from(table)
+
+
 def dataset_over_jdbc(url: str, table: str) -> DatasetId | None:
     """Return the dataset of a table behind a JDBC URL, or None if the URL is not valid."""
     match = _JDBC.match(url)

@@ -53,7 +53,7 @@ def read_delta_log(
             fields: tuple[SchemaField, ...] | None = _fields(table.schema().to_json())
         except (DeltaError, OSError, ValueError):
             fields = None
-            unread.append(str(version))
+            unread.append(f"version {version}: the log no longer has its schema")
         commits.append(_commit(entry, fields))
     dataset = dataset_at(table.table_uri if "://" in table.table_uri else location)
     title = dataset.name.rstrip("/").rpartition("/")[2] or dataset.name

@@ -128,6 +128,14 @@ INTEGRATIONS: tuple[Integration, ...] = (
         guide="integrations/kafka",
     ),
     Integration(
+        "files",
+        "downriver capture files PATH",
+        ("FILES",),
+        package="duckdb",
+        extra="files",
+        guide="integrations/files",
+    ),
+    Integration(
         "great-expectations",
         "LineageAction() as action of a checkpoint; or downriver capture great-expectations FILE",
         ("GREAT_EXPECTATIONS",),

@@ -67,6 +67,7 @@ SECTIONS: tuple[CommandSection, ...] = (
                         "systems.capture:iceberg",
                         "Read the snapshots of Iceberg tables.",
                     ),
+                    CommandEntry("files", "systems.capture:files", "Record the versions of files."),
                 ),
             ),
             CommandEntry("ingest", "events:ingest", "Store OpenLineage events from files."),

@@ -18,7 +18,7 @@ from downriver.capture.scan import (
     ScanResult,
     scan_repository,
 )
-from downriver.capture.sql import SqlLineage, parse_sql_lineage
+from downriver.capture.sql import SqlLineage, find_connector_tables, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.table_names import CatalogNames, DbtNames
@@ -217,6 +217,7 @@ def read_sql(
 ) -> tuple[SqlCapture, Event]:
     """Return the lineage in SQL and the event that registers it; `names` resolves its tables."""
     lineage = parse_sql_lineage(sql, dialect=dialect, schema=schema)
+    names = find_connector_tables(lineage).names(names)
     job_id = JobId(namespace, job or _job_name(lineage, sql))
     event = render_sql_event(
         lineage,

@@ -18,6 +18,7 @@ from downriver.capture.code import (
     render_job,
 )
 from downriver.capture.code.yaml_documents import YamlError, load_values
+from downriver.capture.dataset_names import dataset_in_storage
 from downriver.capture.scan.dataform import (
     SQLX,
     DataformFiles,
@@ -220,6 +221,7 @@ class _Scan:
         return (
             self._names.find(table)
             or (self._names.find(named) if named else None)
+            or dataset_in_storage(table)
             or DatasetId(self._names.namespace, named or table)
         )
 

@@ -36,6 +36,7 @@ from downriver.capture.scan.python.module_code import read_module_code
 from downriver.capture.sql import (
     INCLUDE,
     SqlLineage,
+    find_connector_tables,
     find_included_file,
     parse_sql_lineage,
     read_rendered,
@@ -82,8 +83,9 @@ class SqlFiles:
         self._follow_included(lineage, path)
         job.dialect = lineage.dialect
         set_query(job, text)
-        add_sql(job, lineage, self._dataset_for)
-        job.add_references(find_references(text, lineage, TableNames(self._dataset_for)))
+        dataset_for = find_connector_tables(lineage).names(self._dataset_for)
+        add_sql(job, lineage, dataset_for)
+        job.add_references(find_references(text, lineage, TableNames(dataset_for)))
         return job
 
     def _follow_included(self, lineage: SqlLineage, path: str) -> None:

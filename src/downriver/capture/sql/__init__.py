@@ -1,5 +1,6 @@
 """Column lineage from SQL text: sqlglot parses it, a walker computes the lineage."""
 
+from downriver.capture.sql.connector_tables import find_connector_tables
 from downriver.capture.sql.limits import SqlLimits
 from downriver.capture.sql.lineage import parse_sql_lineage, read_rendered, render_sql
 from downriver.capture.sql.result import (
@@ -24,6 +25,7 @@ __all__ = [
     "SqlLineage",
     "StatementLineage",
     "Template",
+    "find_connector_tables",
     "find_included_file",
     "normalize_query",
     "parse_sql_lineage",

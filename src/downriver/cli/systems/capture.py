@@ -1,4 +1,4 @@
-"""`downriver capture mlflow`, `delta` and `iceberg`: lineage from other systems."""
+"""`downriver capture mlflow`, `delta`, `iceberg` and `files`: lineage from other systems."""
 
 from __future__ import annotations
 
@@ -184,6 +184,23 @@ def iceberg(
             capture = lineage.systems.iceberg(
                 table, catalog=catalog, properties=given, dry_run=dry_run
             )
+            _show(capture, full_names=full_names, json=json)
+
+
+def files(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files or folders.")],
+    dry_run: DryRunOption = False,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Record the version of files: a hash of their content, and a fingerprint of each column.
+
+    No row is stored. A later call reads the content only if a size or time has changed.
+    """
+    with Lineage.open(store) as lineage:
+        for path in paths:
+            capture = lineage.systems.files(str(path), dry_run=dry_run)
             _show(capture, full_names=full_names, json=json)
 
 

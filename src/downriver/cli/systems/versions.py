@@ -94,6 +94,8 @@ def _lines(version: DatasetVersion, names: DisplayNames) -> Iterator[str]:
     changes = [f"+{name}" for name in version.columns_added]
     changes += [f"-{name}" for name in version.columns_removed]
     changes += [f"~{name}" for name in version.columns_retyped]
+    if version.columns_changed:
+        yield f"    values changed: {escape(', '.join(version.columns_changed))}"
     if changes:
         yield f"    columns {escape(' '.join(changes))}"
     for reader in version.read_by:

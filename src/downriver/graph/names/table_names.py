@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from downriver.capture.dataset_names import dataset_in_storage
 from downriver.capture.dbt import list_exposures, list_names, read_artifacts
 from downriver.errors import DownriverError
 from downriver.graph.names.resolution import Entity, find_entity
@@ -30,7 +31,8 @@ class CatalogNames:
 
     def dataset_for(self, table: str) -> DatasetId:
         """Return the one dataset a table name fits, or a new one in the namespace."""
-        return self.find(table) or DatasetId(self._namespace, table)
+        known = self.find(table) or dataset_in_storage(table)
+        return known or DatasetId(self._namespace, table)
 
     def find(self, table: str) -> DatasetId | None:
         """Return the one dataset a table name fits."""

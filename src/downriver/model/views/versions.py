@@ -27,7 +27,8 @@ class DatasetVersion(msgspec.Struct, kw_only=True):
     """One version of a dataset.
 
     `suspect` lists the reasons not to return to it. `written_by` is
-    null for a version that is only known because a run read it.
+    null for a version that is only known because a run read it. `columns_changed` are columns with
+    other values than in the previous version, if both have fingerprints.
     """
 
     version: str
@@ -42,6 +43,7 @@ class DatasetVersion(msgspec.Struct, kw_only=True):
     columns_added: list[str]
     columns_removed: list[str]
     columns_retyped: list[str]
+    columns_changed: list[str]
     read_by: list[VersionReader]
     suspect: list[str]
 

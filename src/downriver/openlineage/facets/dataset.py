@@ -229,6 +229,7 @@ class CommitFacet(msgspec.Struct, omit_defaults=True):
     metrics: dict[str, float] = {}
     labels: list[str] = []  # aliases and stages of a model version, branches and tags of a table
     restores: str = ""  # the version that a rollback restored
+    fingerprints: dict[str, str] = {}  # of the values of each column
 
 
 def parse_version(body: bytes | None) -> str:

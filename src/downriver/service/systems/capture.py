@@ -1,7 +1,8 @@
-"""Lineage from other systems: MLflow, and the logs of Delta Lake and Iceberg tables."""
+"""Lineage from other systems: MLflow, the logs of Delta Lake and Iceberg tables, and files."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,10 @@ from downriver.model.ids import DatasetId, JobId, RunId
 from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.dataset import (
     ASSERTIONS,
+    COMMIT,
     VERSION,
+    CommitFacet,
+    parse_commit,
     parse_version,
     render_assertions,
 )
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from downriver.capture.check_results.great_expectations import ValidationResult
     from downriver.capture.commits import TableLog
     from downriver.service.session import StoreSession
+    from downriver.store.catalog.run_history import RunFacet
 
 _TOLERANCE = 2_000_000  # µs by which the clocks of a job and of a table's log may differ
 
@@ -179,6 +184,21 @@ class SystemApi:
         new = tuple(commit for commit in log.commits if commit.version not in known)
         return self._register(log._replace(commits=new), dry_run)
 
+    def files(self, location: str, *, dry_run: bool = False) -> SystemCapture:
+        """Read the current version of a file, or of the files of a folder, by their content."""
+        from downriver.capture.file_versions import read_file_version
+        from downriver.openlineage.naming import dataset_at
+
+        last_at, last = self._newest_commit(dataset_at(os.path.abspath(location)))
+        log = read_file_version(location, stamp=last.parameters.get("stamp", ""))
+        commits = [
+            # Files that were put back have the times of an earlier version.
+            commit._replace(at=now()) if commit.at <= last_at else commit
+            for commit in log.commits
+            if commit.version != last.version
+        ]
+        return self._register(log._replace(commits=tuple(commits)), dry_run)
+
     def _register(self, log: TableLog, dry_run: bool) -> SystemCapture:
         from downriver.capture.commits import render_table_log
 
@@ -194,7 +214,7 @@ class SystemApi:
             datasets=[str(log.table)],
             events=len(events),
             registered=not dry_run,
-            unread=[f"version {v}: the log no longer has its schema" for v in log.unread],
+            unread=list(log.unread),
         )
 
     def _known_fingerprints(self) -> dict[str, str]:
@@ -214,20 +234,28 @@ class SystemApi:
 
     def _known_versions(self, dataset: DatasetId) -> set[str]:
         """Return the versions of a dataset that runs in the store wrote."""
+        return {parse_version(facet.body) for facet in self._written_facets(dataset, VERSION)}
+
+    def _newest_commit(self, dataset: DatasetId) -> tuple[int, CommitFacet]:
+        """Return the time and the facet of the newest version that a capture recorded."""
+        commits = [
+            (facet.first_at, parse_commit(facet.body))
+            for facet in self._written_facets(dataset, COMMIT)
+        ]
+        return max(commits, key=lambda commit: commit[0], default=(0, CommitFacet()))
+
+    def _written_facets(self, dataset: DatasetId, name: str) -> list[RunFacet]:
+        """Return the facets with this name that runs attached to a dataset as an output."""
         from downriver.model.facts import FacetRole
 
         with self._session.store.reader() as reader:
             number = reader.nodes.find(dataset)
             if number is None:
-                return set()
+                return []
             history = reader.run_history
-            pairs = history.runs_with_facet([number], VERSION, [FacetRole.OUTPUT])
-            facets = history.facets([run for _, run in pairs], (VERSION,))
-        return {
-            parse_version(facet.body)
-            for facet in facets
-            if facet.node == number and facet.role is FacetRole.OUTPUT
-        }
+            pairs = history.runs_with_facet([number], name, [FacetRole.OUTPUT])
+            facets = history.facets([run for _, run in pairs], (name,))
+        return [f for f in facets if f.node == number and f.role is FacetRole.OUTPUT]
 
     def _run_at(self, dataset: int | None, at: int) -> RunId | None:
         """Return the only run of a known writer that was active at a time."""
@@ -244,7 +272,7 @@ class SystemApi:
                 return None
             runs = view.reader.run_history.runs_during(writers, at - _TOLERANCE, at + _TOLERANCE)
             names = view.reader.nodes.by_ids({run.job for run in runs})
-        own = ("delta", "iceberg")
+        own = ("delta", "iceberg", "hudi", "files")
         run_ids = [
             RunId(job, run.run)
             for run in runs

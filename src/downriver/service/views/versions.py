@@ -230,6 +230,7 @@ class _Versions:
             columns_added=[name for name in new if name not in old],
             columns_removed=[name for name in old if name not in new],
             columns_retyped=[name for name in new if name in old and old[name] != new[name]],
+            columns_changed=_changed(write.commit, previous),
             read_by=readers.get(write.version, []),
             suspect=list(self._reasons(write, later)),
         )
@@ -266,6 +267,16 @@ def _commit_of(version: str, facets: list[RunFacet]) -> CommitFacet:
     return next((c for c in reversed(commits) if c.version == version), CommitFacet())
 
 
+def _changed(commit: CommitFacet, previous: _Write | None) -> list[str]:
+    """Return the columns whose values differ from those of the previous version."""
+    before = {} if previous is None else previous.commit.fingerprints
+    return [
+        name
+        for name, fingerprint in commit.fingerprints.items()
+        if name in before and before[name] != fingerprint
+    ]
+
+
 def _is_between(restored: str, version: str, rollback: str) -> bool:
     """Return whether a version is after the one that a rollback restored. Both are numbers."""
     if not all(text.isdecimal() and len(text) <= _DIGITS for text in (restored, version, rollback)):
@@ -288,6 +299,7 @@ def _only_read(version: str, readers: list[VersionReader]) -> DatasetVersion:
         columns_added=[],
         columns_removed=[],
         columns_retyped=[],
+        columns_changed=[],
         read_by=readers,
         suspect=[],
     )

@@ -46,6 +46,7 @@ function VersionRow({ version, best }: { version: DatasetVersion; best: boolean 
         {version.columns_added.map((name) => <Badge key={name} tone="safe" icon="plus">{name}</Badge>)}
         {version.columns_removed.map((name) => <Badge key={name} tone="breaking" icon="minus">{name}</Badge>)}
         {version.columns_retyped.map((name) => <Badge key={name} tone="warning" icon="change">{name}</Badge>)}
+        {version.columns_changed.length ? <div className={styles.muted}>values changed: {version.columns_changed.join(", ")}</div> : null}
       </td>
       <td>{readers.map((job) => <div key={job}><EntityLink id={job} /></div>)}</td>
       <td>

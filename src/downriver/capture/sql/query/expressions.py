@@ -23,6 +23,7 @@ from downriver.columns import (
     indirect,
     merge,
     null_if,
+    source,
     window,
 )
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 _SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
 _OF_ROWS = (exp.Bracket, exp.AnyValue, exp.Paren)
 _OF_ONE_ROW = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_FILE_METADATA = "_metadata"  # Spark's column with the path, size and time of a row's file
+_FILE_FUNCTIONS = frozenset(
+    {"input_file_name", "input_file_block_start", "input_file_block_length"}
+)
 _ROW_MAKERS = (
     exp.Explode,
     exp.ExplodeOuter,
@@ -140,6 +145,8 @@ class ExpressionTranslator:
         lookup_deps = find_lookup(node, self._walker, scope)
         if lookup_deps is not None:
             return lookup_deps
+        if str(node.name).lower() in _FILE_FUNCTIONS and not node.expressions:
+            return _file_metadata(scope)
         deps = self._children(node, scope)
         if not deps or _counts_rows(node):
             return NOTHING
@@ -344,6 +351,17 @@ def _counts(node: exp.Expression | None) -> bool:
     if isinstance(node, exp.Anonymous):
         return "count" in str(node.name).lower()
     return isinstance(node, exp.Count)
+
+
+def _file_metadata(scope: QueryScope) -> Deps:
+    """Return the dependencies of `input_file_name()`: the metadata of the files that are read."""
+    deps: Deps = {}
+    for relation in scope.sources.values():
+        tables = {star.table for star in relation.stars}
+        tables |= {table for column in relation.columns for table, *_ in column.deps}
+        for table in sorted(tables):
+            merge(deps, source(table, _FILE_METADATA))
+    return direct(deps, DependencyKind.TRANSFORMATION)
 
 
 def _counts_rows(node: exp.Expression) -> bool:

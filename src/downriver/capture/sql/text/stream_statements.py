@@ -163,4 +163,33 @@ def _time_column(tokens: list[Token], words: list[str], at: int, end: int) -> li
     return [tokens[at + 1]] if words[at] == "," and is_name else []
 
 
-STREAM_RULES = (_object_is_table, _windowed_query, _window_function)
+def _without_watermarks(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Remove what only Flink has from a list of columns.
+
+    These are `WATERMARK FOR ts AS …`, and `METADATA FROM 'x' VIRTUAL` after the type of a column.
+    """
+    is_table = words[0] == "CREATE" and "TABLE" in words[1:4]
+    if not is_table or not {"WATERMARK", "METADATA"}.intersection(words) or "(" not in words:
+        return None
+    start = words.index("(")
+    end = find_closing(tokens, start)
+    levels = bracket_depths(tokens)
+    rewritten = tokens[: start + 1]
+    at = start + 1
+    while at < end:
+        if words[at : at + 2] == ["WATERMARK", "FOR"] and levels[at] == 1:
+            at = next((n for n in range(at, end) if words[n] == "," and levels[n] == 1), end) + 1
+        elif words[at] == "METADATA" and levels[at] == 1 and words[at - 1] not in ("(", ","):
+            at += 3 if words[at + 1] == "FROM" else 1
+            at += words[at] == "VIRTUAL"
+        else:
+            rewritten.append(tokens[at])
+            at += 1
+    if rewritten[-1].token_type == TokenType.COMMA:  # the removed part was the last one
+        rewritten.pop()
+    return [*rewritten, *tokens[end:]]
+
+
+STREAM_RULES = (_without_watermarks, _object_is_table, _windowed_query, _window_function)

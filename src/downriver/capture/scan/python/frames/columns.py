@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import LocatedText
-from downriver.capture.scan.python.frames.frame import Frame, used
+from downriver.capture.scan.python.frames.frame import Frame, table_of, used
 from downriver.capture.scan.python.interpreter.values import UNKNOWN, ColumnExpression, Udf, Value
 from downriver.capture.sql import parse_sql_lineage
 from downriver.columns import (
@@ -16,6 +16,7 @@ from downriver.columns import (
     Deps,
     choose,
     merge_all,
+    source,
     window,
 )
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.values import Arguments
 
 
+FILE_METADATA = "_metadata"  # Spark's column with the path, size and time of a row's file
+_FILE_FUNCTIONS = frozenset(
+    {"input_file_name", "input_file_block_start", "input_file_block_length"}
+)
 _PENDING = "\0pending"  # begins the table name of a column whose frame is not known yet
 
 
@@ -98,12 +103,21 @@ def resolved(run: Interpreter, column: ColumnExpression, frame: Frame, clause: C
         if table[0] != _PENDING:
             parts.append({key: certainty})
             continue
+        if name.partition(".")[0] == FILE_METADATA and not frame.relation.known(name):
+            parts.append(_file_metadata(frame))
+            continue
         _, line, optional = table
         run.recorder.reference_column(
             frame, name, int(line), clause=clause, optional=bool(optional)
         )
         parts.append(used(frame.find(name), kind))
     return merge_all(parts)
+
+
+def _file_metadata(frame: Frame) -> Deps:
+    """Return the dependencies of a value that names the file of a row."""
+    tables = [source(table_of(each), FILE_METADATA) for each in frame.datasets()]
+    return used(merge_all(tables), DependencyKind.TRANSFORMATION)
 
 
 def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
@@ -189,6 +203,8 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
         return ColumnExpression(NOTHING)
     if name in _NO_COLUMNS:
         return ColumnExpression(NOTHING)
+    if name in _FILE_FUNCTIONS:
+        return named_column(FILE_METADATA, args.line)._replace(name=f"{name}()", generated=True)
     if name == "expr":
         return (
             merged(expression_columns(first))
