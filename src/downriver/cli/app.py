@@ -35,6 +35,11 @@ class DownriverCommand(TyperCommand):
         """Return the parameters."""
         return [_adjust(param) for param in super().get_params(ctx)]
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line: `ENTITY`, not `{ENTITY}` as newer Typers show it."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", "") for piece in pieces]
+
 
 class DownriverGroup(TyperGroup):
     """A group of commands with adjusted parameters."""

@@ -162,7 +162,7 @@ def gate(
         typer.Option(
             "--verify-schema",
             metavar="SCHEMA",
-            help="The schema into which dbt builds, for models of which the database has several.",
+            help="The schema into which dbt builds, if several schemas have a model's table.",
         ),
     ] = "",
     verify_scratch: Annotated[

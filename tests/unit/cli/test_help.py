@@ -120,3 +120,8 @@ def test_a_group_runs_its_default_command_unless_an_argument_names_another(tmp_p
         assert (done.returncode, "pii" in done.stdout) == (0, True)
     assert "reach" in downriver("tags", "--help", cwd=tmp_path).stdout
     assert downriver("tags", "apply", cwd=tmp_path).returncode == 2
+
+
+def test_the_usage_line_names_arguments_without_braces(tmp_path: Path) -> None:
+    usage = downriver("impact", "--help", cwd=tmp_path).stdout
+    assert "downriver impact [OPTIONS] ENTITY|DDL [COLUMN]..." in usage
