@@ -257,8 +257,11 @@ class Verdict(msgspec.Struct, kw_only=True):
     impact: Impact
 
 
-class ImpactRequest(MappingStruct, kw_only=True, omit_defaults=True):
-    """A proposed change. `changes` lists changes in full, in place of the other fields."""
+class ImpactRequest(MappingStruct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A proposed change. `changes` lists changes in full, in place of the other fields.
+
+    An unknown field is an error: a misspelt `required` would make the change harmless.
+    """
 
     entity_id: str
     change_type: str = "schema_change"

@@ -96,6 +96,24 @@ def test_an_unknown_asset_is_404_and_not_low_risk(client: TestClient) -> None:
     assert answer.json()["near"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "unknown"),
+    [
+        ("/v1/gate", {"ddl": "alter table raw_orders add column x int"}, "dialct"),
+        ("/v1/preview", {"ddl": "alter table raw_orders add column x int"}, "polcy"),
+        ("/v1/lineage/impact", {"asset_id": "raw_orders", "proposed_changes": CHANGES}, "asof"),
+        ("/v1/impact", {"entity_id": "raw_orders.x", "change_type": "column_add"}, "requird"),
+        ("/v1/fix", {"entity_id": "raw_orders", "files": {}}, "ddl"),
+    ],
+)
+def test_an_unknown_field_of_a_change_is_400_with_its_name(
+    client: TestClient, path: str, body: dict[str, object], unknown: str
+) -> None:
+    answer = client.post(path, json={**body, unknown: "x"})
+    assert answer.status_code == 400
+    assert unknown in answer.json()["detail"]
+
+
 def test_the_gate_decides_about_changes_and_migrations(client: TestClient) -> None:
     change = {"type": "column_drop", "dataset": "raw_orders", "column": "legacy"}
     assert client.post("/v1/gate", json={"changes": [change]}).json()["decision"] == "BLOCKED"

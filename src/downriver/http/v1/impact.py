@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from downriver.errors import InvalidEventError, InvalidRequestError
+from downriver.errors import InvalidRequestError
 from downriver.http.code_requests import answer_code
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import decode_struct
@@ -28,7 +28,6 @@ from downriver.model.verdicts import (
     ImpactRequest,
     Verdict,
 )
-from downriver.openlineage.wire import decode
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -55,6 +54,23 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
+class ImpactReportRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Proposed changes to an asset, and the moment of the lineage: now by default."""
+
+    asset_id: str
+    proposed_changes: list[dict[str, Any]]
+    as_of: str | None = None
+
+
+class GateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Changes or a migration, and the policy that decides about them."""
+
+    changes: list[dict[str, Any]] | None = None
+    ddl: str | None = None
+    dialect: str | None = None
+    policy: dict[str, Any] | None = None
+
+
 class PolicyImpactRequest(ImpactRequest, kw_only=True):
     """A change, the policy that decides about it, and the moment of the lineage: now by default."""
 
@@ -71,7 +87,7 @@ class FixRequest(ImpactRequest, kw_only=True):
     files: dict[str, str] | None = None
 
 
-class PreviewRequest(msgspec.Struct, kw_only=True):
+class PreviewRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A proposal in one of three forms: changes, a migration, or a diff of the repository.
 
     `as_of` is the moment of the lineage. It needs `changes`: a diff is about the present code.
@@ -103,15 +119,12 @@ async def post_impact(request: Request) -> Response:
 
 def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
     """Return the impact of the changes in a request."""
-    asked = _decode_object(body)
-    asset = asked.get("asset_id")
-    if not isinstance(asset, str) or not asset:
+    asked = decode_struct(body, ImpactReportRequest)
+    asset = asked.asset_id
+    if not asset:
         raise InvalidRequestError("asset_id", "missing")
-    changes = parse_changes(asked.get("proposed_changes"), dataset=asset, field="proposed_changes")
-    as_of = asked.get("as_of")
-    if not isinstance(as_of, str | None):
-        raise InvalidRequestError("as_of", "must be text")
-    verdict = decide(lineage.impact(changes, as_of=as_of))
+    changes = parse_changes(asked.proposed_changes, dataset=asset, field="proposed_changes")
+    verdict = decide(lineage.impact(changes, as_of=asked.as_of))
     impact = verdict.impact
     return ImpactReport(
         asset_id=asset,
@@ -148,9 +161,8 @@ async def post_gate(request: Request) -> Response:
 
 def decide_changes(lineage: Lineage, body: bytes) -> Verdict:
     """Return the verdict about the changes in a request."""
-    asked = _decode_object(body)
-    policy = parse_policy(asked.get("policy"))
-    return lineage.impact.gate(_impact_of(lineage, asked), policy)
+    asked = decode_struct(body, GateRequest)
+    return lineage.impact.gate(_impact_of(lineage, asked), parse_policy(asked.policy))
 
 
 async def post_preview(request: Request) -> Response:
@@ -184,22 +196,12 @@ def _proposed(lineage: Lineage, asked: PreviewRequest) -> tuple[Impact, list[dic
     return lineage.impact(parse_changes(asked.changes), as_of=asked.as_of), asked.changes or []
 
 
-def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
-    if ("changes" in body) == ("ddl" in body):
+def _impact_of(lineage: Lineage, asked: GateRequest) -> Impact:
+    if (asked.changes is None) == (asked.ddl is None):
         raise InvalidRequestError("changes", "give either changes or ddl")
-    if "changes" in body:
-        return lineage.impact(parse_changes(body["changes"]))
-    ddl, dialect = body["ddl"], body.get("dialect")
-    if not isinstance(ddl, str) or not isinstance(dialect, str | None):
-        raise InvalidRequestError("ddl", "must be text")
-    return lineage.impact.of_ddl(ddl, dialect)
-
-
-def _decode_object(raw: bytes) -> dict[str, Any]:
-    body = decode(raw, object)
-    if not isinstance(body, dict):
-        raise InvalidEventError("", "the body must be an object")
-    return body
+    if asked.ddl is not None:
+        return lineage.impact.of_ddl(asked.ddl, asked.dialect)
+    return lineage.impact(parse_changes(asked.changes))
 
 
 async def post_impact_request(request: Request) -> Response:
@@ -232,7 +234,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         post_impact,
         KeyRole.READER,
         answers(ImpactReport, *NAMED, 413),
-        body=dict,
+        body=ImpactReportRequest,
     ),
     Endpoint(
         "POST",
@@ -240,7 +242,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         post_gate,
         KeyRole.WRITER,
         answers(Verdict, *NAMED, 413),
-        body=dict,
+        body=GateRequest,
     ),
     Endpoint(
         "POST",
