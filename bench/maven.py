@@ -23,6 +23,7 @@ DELTA = (
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
 NEO4J = "org.neo4j:neo4j:5.26.0"
+KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
@@ -84,6 +85,7 @@ def _ivy() -> Path:
 
 
 if __name__ == "__main__":
-    fetch_program(NEO4J)
+    for program in (NEO4J, KAFKA):
+        fetch_program(program)
     for jar in (*DELTA, ICEBERG, OPENLINEAGE):
         fetch_jar(jar)

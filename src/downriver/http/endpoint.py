@@ -67,6 +67,9 @@ class LookupRouter(Router):
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the route of the path; without one, use Starlette's lookup."""
         if scope["type"] == "http":
+            path = scope["path"].removesuffix("/")  # the client of Atlas sends a slash at the end
+            if path != scope["path"] and path in self._by_path:
+                scope = {**scope, "path": path, "raw_path": path.encode()}
             for route in self._by_path.get(scope["path"], ()):
                 match, child_scope = route.matches(scope)
                 if match is Match.FULL:
