@@ -25,6 +25,12 @@ DELTA = (
 NEO4J = "org.neo4j:neo4j:5.26.0"
 KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+SPARK_KAFKA = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
 
 
 class JarUnavailableError(Exception):
@@ -87,5 +93,5 @@ def _ivy() -> Path:
 if __name__ == "__main__":
     for program in (NEO4J, KAFKA):
         fetch_program(program)
-    for jar in (*DELTA, ICEBERG, OPENLINEAGE):
+    for jar in (*DELTA, *SPARK_KAFKA, ICEBERG, OPENLINEAGE):
         fetch_jar(jar)

@@ -59,6 +59,7 @@ CONNECT_DIFFERENCES = {
     "accounted/a_new_session": _NO_JVM,
     "accounted/rows_of_files_through_rdds": _NO_JVM,
     "accounted/what_spark_reads_for_itself_is_no_run": _NO_JVM,
+    "driver/collected_from_rdds": _NO_JVM,
     "driver/data_from_elsewhere": _NO_JVM,
     "driver/for_each_row": _NO_JVM,
     "driver/rows_that_come_one_by_one": _NO_JVM,
@@ -79,6 +80,8 @@ CONNECT_DIFFERENCES = {
     "sinks/terminal_reads": "Spark Connect runs fewer queries",
     "streams/a_stream_of_files": "the plan of a stream cannot be explained",
     "streams/for_each_batch": "the code runs on the server",
+    "streams/rows_of_a_clock": "the plan of a stream cannot be explained",
+    "streams/for_each_row": "the plan of a stream cannot be explained",
     "subqueries/with_that_calls_itself": _EXPLAINED,
     "tables/one_select_into_two_tables": "only the tables of a multi-insert are known",
 }
@@ -86,7 +89,7 @@ _BEGUN = ("START", "RUNNING")
 # A case takes about a second, and half a minute on a machine with too much to do.
 SECONDS_OF_A_CASE = 300.0
 HUNG = 3  # exit status if a case takes longer
-PLAIN, DELTA, HIVE, ICEBERG = "plain", "delta", "hive", "iceberg"
+PLAIN, DELTA, HIVE, ICEBERG, KAFKA = "plain", "delta", "hive", "iceberg", "kafka"
 CONNECT = "connect"  # the cases of plain sessions, in a client of Spark Connect
 
 
@@ -486,7 +489,9 @@ def show_difference(name: str, both: dict[str, Any]) -> str:
 def main() -> int:
     """Run the cases and print the results as JSON or text."""
     parser = argparse.ArgumentParser(description=textwrap.dedent(__doc__ or ""))
-    parser.add_argument("--session", default=PLAIN, choices=[PLAIN, DELTA, HIVE, ICEBERG, CONNECT])
+    parser.add_argument(
+        "--session", default=PLAIN, choices=[PLAIN, DELTA, HIVE, ICEBERG, KAFKA, CONNECT]
+    )
     parser.add_argument("--only", default="", help="run only cases whose name contains this")
     parser.add_argument("--jars", default="", help="jars that the session needs, with commas")
     parser.add_argument("--json", action="store_true")

@@ -30,7 +30,7 @@ class ActionReader:
     def __init__(self, session: Java, gateway: Java, *, largest_plan: int) -> None:
         jvm = gateway.jvm
         self._text = PlanTextReader(gateway)
-        self._locator = DatasetLocator(session, self._text)
+        self.locator = DatasetLocator(session, self._text)
         self._shortener = PlanShortener(jvm)
         self._details = PlanDetailReader(jvm)
         self._largest_plan = largest_plan
@@ -62,7 +62,7 @@ class ActionReader:
             runs = [None] * len(parts)
         actions = []
         for part, run in zip(parts, runs, strict=True):
-            command = find_write(part, simple_name(part), self._locator)
+            command = find_write(part, simple_name(part), self.locator)
             actions.append(_new_action(execution, command, error))
             self._fill(actions[-1], command, run, None, ())
         return actions
@@ -70,7 +70,7 @@ class ActionReader:
     def _command(self, execution: Execution, plan: Java) -> WriteCommand:
         """Return the write of an execution, and the plan of its rows."""
         if execution.is_command:
-            return find_write(plan, execution.plan, self._locator)
+            return find_write(plan, execution.plan, self.locator)
         return WriteCommand(None, plan)
 
     def _fill(
@@ -90,7 +90,7 @@ class ActionReader:
         if query is not None:
             self._read_plan(action, query, reads, ran)
         for plan in command.inputs:
-            action.leaves += self._locator.leaves(plan)
+            action.leaves += self.locator.leaves(plan)
         if command.sources:
             action.leaves.append(PlanLeaf(-1, list(command.sources)))
             action.without_columns = True
@@ -138,8 +138,8 @@ class ActionReader:
             return self._shortener.merged(query) if shorter is None else shorter
 
         action.columns = text.columns
-        action.leaves = self._locator.leaves_of(text, plan)
-        action.tables = self._locator.tables
+        action.leaves = self.locator.leaves_of(text, plan)
+        action.tables = self.locator.tables
         action.schema = text.schema
         action.plan, action.unread = text.json, _unread(text)
         if text.json:
@@ -150,8 +150,8 @@ class ActionReader:
     def _read_parts(self, action: SparkAction, query: Java, reads: Sequence[Java]) -> None:
         """Read a command that consists of plans and clauses, such as MERGE."""
         texts = [self._text.plan(plan, merged=False, largest=-1) for plan in reads]
-        action.leaves = [leaf for plan in reads for leaf in self._locator.leaves(plan)]
-        action.tables = self._locator.tables
+        action.leaves = [leaf for plan in reads for leaf in self.locator.leaves(plan)]
+        action.tables = self.locator.tables
         action.schema = texts[-1].schema
         whole = self._text.plan(query, merged=False, largest=self._largest_plan)
         action.plan, action.unread = whole.json, _unread(whole)

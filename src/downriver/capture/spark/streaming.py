@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import threading
 import time
 import weakref
@@ -11,25 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
 from downriver.capture.frame_origins import ROWS, Origins
-from downriver.capture.spark.actions import (
-    DatasetLocation,
-    IoStatistics,
-    PlanLeaf,
-    Sink,
-    SparkAction,
-)
+from downriver.capture.spark.actions import IoStatistics, SparkAction
 from downriver.capture.spark.context import RunContext
 from downriver.capture.spark.events import render_state
-from downriver.capture.spark.java import Java, column_ids, elements, simple_name
+from downriver.capture.spark.io.stream_endpoints import stream_leaves, stream_sink
+from downriver.capture.spark.java import Java
 from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
-from downriver.model.ids import DatasetId, JobId, RunId
-from downriver.openlineage.naming import dataset_at
+from downriver.model.ids import JobId, RunId
 
 if TYPE_CHECKING:
     from downriver.capture.spark.action_reader import ActionReader
     from downriver.capture.spark.publisher import ActionPublisher
 
-_IN_BRACKETS = re.compile(r"\w+\[(.*)\]", re.DOTALL)
 _STREAMS = "_downriver_streams"
 _EMIT_EVERY = 60.0  # seconds
 
@@ -110,6 +102,8 @@ class ApplicationStreams:
         if stream is None:
             return
         self._read(stream)
+        if not stream.emitted_at:  # it ended before its first rows
+            self._emit(stream, "RUNNING", "")
         self._emit(stream, "FAIL" if error else "COMPLETE", error)
 
     def _read(self, stream: TrackedStream) -> None:
@@ -120,12 +114,9 @@ class ApplicationStreams:
         action = self._reader.read_plan(query.analyzedPlan())
         action.name = "stream"
         leaves = {leaf.first_id: leaf for leaf in action.leaves}
-        for leaf in elements(query.logicalPlan().collectLeaves()):
-            if simple_name(leaf).startswith("Streaming"):
-                plan_leaf = _leaf(leaf)
-                leaves[plan_leaf.first_id] = plan_leaf
+        leaves |= {leaf.first_id: leaf for leaf in stream_leaves(query, self._reader.locator)}
         action.leaves = list(leaves.values())
-        action.sink = _sink(query.sink())
+        action.sink, action.unknown_write = stream_sink(query, self._reader.locator)
         stream.lineage = read_lineage(action)
         relation = read_relation(action)
         columns = {column.name: column.deps for column in relation.columns}
@@ -196,30 +187,3 @@ def _listener(streams: ApplicationStreams, session: Any) -> Any:
                 streams.end(str(event.runId), event.exception or "")
 
     return Listener()
-
-
-def _leaf(leaf: Java) -> PlanLeaf:
-    """Return the datasets that a stream reads, from its running plan."""
-    columns = column_ids(leaf.output())
-    text = str(leaf.toString())
-    inside = _IN_BRACKETS.match(text)
-    first = columns[0] if columns else -1
-    if text.startswith("FileStreamSource[") and inside:
-        return PlanLeaf(first, [DatasetLocation(dataset_at(inside[1]))])
-    return PlanLeaf(first, [], unknown=f"the stream {text.strip()[:200]}")
-
-
-def _sink(sink: Java) -> Sink | None:
-    kind = simple_name(sink)
-    if kind == "FileStreamSink":
-        inside = _IN_BRACKETS.match(str(sink.toString()))
-        return Sink(DatasetLocation(dataset_at(inside[1]))) if inside else None
-    if kind in {
-        "ForeachBatchSink",
-        "ForeachWriterTable",
-        "NoopTable$",
-        "ConsoleTable$",
-        "MemorySink",
-    }:
-        return None  # writes inside its code are separate actions
-    return Sink(DatasetLocation(DatasetId("spark", str(sink.name()))))

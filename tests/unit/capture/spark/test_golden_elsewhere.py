@@ -14,7 +14,7 @@ import pytest
 from bench.downloads import PackagesUnavailableError, python_with
 from bench.maven import DELTA as DELTA_JARS
 from bench.maven import ICEBERG as ICEBERG_JAR
-from bench.maven import JarUnavailableError, fetch_jar
+from bench.maven import SPARK_KAFKA, JarUnavailableError, fetch_jar
 from tests.spark import SparkUnavailableError, check_java
 from tests.spark_golden import (
     CONNECT,
@@ -23,6 +23,7 @@ from tests.spark_golden import (
     HIVE,
     HUNG,
     ICEBERG,
+    KAFKA,
     PLAIN,
     load_cases,
     show_difference,
@@ -63,6 +64,18 @@ def test_iceberg() -> None:
         _missing(str(exc))
     found = _run(sys.executable, ICEBERG, "--jars", str(jar))
     assert len(found["cases"]) == len(load_cases(ICEBERG))
+    _check(found)
+
+
+@pytest.mark.slow
+def test_topics_of_kafka() -> None:
+    _needs_java()
+    try:
+        jars = [fetch_jar(jar) for jar in SPARK_KAFKA]
+    except JarUnavailableError as exc:
+        _missing(str(exc))
+    found = _run(sys.executable, KAFKA, "--jars", ",".join(map(str, jars)))
+    assert len(found["cases"]) == len(load_cases(KAFKA))
     _check(found)
 
 

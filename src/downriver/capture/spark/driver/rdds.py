@@ -14,12 +14,15 @@ from downriver.capture.spark.driver.frames import frame_class
 from downriver.capture.spark.driver.patches import OutermostCall, follower_of, patch_once
 from downriver.capture.spark.driver.user_code import is_library
 from downriver.capture.spark.io.sources import RddFiles
+from downriver.capture.spark.plan.lineage import read_relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from downriver.capture.frame_origins import Origins
     from downriver.capture.spark.java import Java
     from downriver.capture.spark.publisher import ActionPublisher
+    from downriver.columns import Deps
     from downriver.model.ids import DatasetId
 
 _KIND = "rdd"
@@ -62,17 +65,15 @@ class RddActions:
 
         self._capture.later(publish)
 
+    def origins_of(self, rdd: Java) -> Deps:
+        """Return the origins of the rows of an RDD: every column that it was made from."""
+        action = SparkAction(name="", ended_at=0, duration_ns=0, columns=[_COLUMN], plan=_PLAN)
+        action.leaves = [_leaf(rdd)]
+        (column,) = read_relation(action, self._capture.known).columns
+        return column.deps
+
     def _read(self, action: SparkAction, rdd: Java, path: str | None) -> None:
-        files = RddFiles()
-        files.read(rdd)
-        leaf = PlanLeaf(
-            _COLUMN,
-            list(files.scanned),
-            rdd=int(rdd.id()),
-            scanned=files.scanned,
-            unknown=files.unknown,
-        )
-        action.leaves = [leaf]
+        action.leaves = [_leaf(rdd)]
         if path is not None:
             place = DatasetLocation(self._name_path(path), None, _SAVES[action.name])
             action.sink = Sink(place, ["value"])
@@ -82,6 +83,18 @@ class RddActions:
             action.unknown_write = f"the call {action.name} of an RDD"
         elif action.name in _CODE:
             action.unknown_write = f"the user code of {action.name}"
+
+
+def _leaf(rdd: Java) -> PlanLeaf:
+    files = RddFiles()
+    files.read(rdd)
+    return PlanLeaf(
+        _COLUMN,
+        list(files.scanned),
+        rdd=int(rdd.id()),
+        scanned=files.scanned,
+        unknown=files.unknown,
+    )
 
 
 _PLAN = msgspec.json.encode(
@@ -126,9 +139,42 @@ def _following(plain: Callable[..., Any]) -> Callable[..., Any]:
                     with guarded("following an RDD"):
                         failure = failure and str(sys.exc_info()[1])
                         _add(self, plain.__name__, args, kwargs, started, failure)
+                        if not failure:
+                            _store(self, result)
             return result
 
     return followed
+
+
+def _store(rows: Any, result: Any) -> None:
+    """Store the values of a result, which later queries may contain."""
+    context = getattr(rows, "context", None)  # a frame has none: its rows come one by one
+    follower = None if context is None else follower_of(context)
+    values = list(result.items()) if isinstance(result, dict) else result
+    values = values if isinstance(values, list) else [values]
+    if follower is None or not values or _is_iterator(result):
+        return
+    table = [value if isinstance(value, tuple) else (value,) for value in values]
+    width = min(len(row) for row in table)
+    names = list(getattr(table[0], "__fields__", ()))[:width]
+    names += [f"_{at}" for at in range(len(names) + 1, width + 1)]
+    rdd = _before_python(rows)
+    actions = follower.rdds
+
+    def origins() -> Origins:
+        return dict.fromkeys(names, actions.origins_of(rdd))
+
+    follower.rows.values.add(names, table, origins)
+
+
+def _is_iterator(result: Any) -> bool:
+    return result is None or hasattr(result, "__next__")
+
+
+def _before_python(rows: Any) -> Java:
+    """Return the RDD before the Python functions, which the RDD itself would pickle again."""
+    java = getattr(rows, "_prev_jrdd", None) or rows._jrdd
+    return java.rdd()
 
 
 def _add(
@@ -142,7 +188,5 @@ def _add(
     path = None
     if method in _SAVES:
         path = str(args[0] if args else kwargs["path"])
-    before = rows.rdd if is_frame else rows
-    # The RDD before the Python functions: reading the RDD itself would pickle them again.
-    java = getattr(before, "_prev_jrdd", None) or before._jrdd
-    follower.rdds.add(method, java.rdd(), path, started, error)
+    rdd = _before_python(rows.rdd if is_frame else rows)
+    follower.rdds.add(method, rdd, path, started, error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.actions import DatasetLocation, Sink
+from downriver.capture.spark.io.kafka_topics import scala_options, written_topic
 from downriver.capture.spark.io.paths import name_jdbc
 from downriver.capture.spark.io.sources import NO_DATA, qualified_name
 from downriver.capture.spark.java import (
@@ -103,7 +104,7 @@ def _insert_hive(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 
 def _save(command: Java, locator: DatasetLocator) -> WriteCommand:
-    """Return a write to a V1 source that is not a file format: JDBC, or Delta by path."""
+    """Return a write to a V1 source that is not a file format: JDBC, Kafka, or Delta by path."""
     options = command.options()
     url = option_value(options.get("url"))
     table = option_value(options.get("dbtable"))
@@ -119,6 +120,11 @@ def _save(command: Java, locator: DatasetLocator) -> WriteCommand:
         )
         return WriteCommand(Sink(place, None, lifecycle), command.query())
     source = class_name(command.dataSource())
+    if source.endswith(".KafkaSourceProvider"):
+        topic = written_topic(scala_options(options))
+        if topic is not None:
+            return WriteCommand(Sink(topic), command.query())
+        source = "kafka: a column of the rows names the topics"
     return WriteCommand(None, command.query(), unknown=f"the data source {source}")
 
 

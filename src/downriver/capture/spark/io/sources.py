@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.actions import DatasetLocation, PlanLeaf
+from downriver.capture.spark.io.kafka_topics import batch_options, read_topics
 from downriver.capture.spark.io.paths import is_glob, name_glob, name_jdbc, name_paths
 from downriver.capture.spark.java import (
     Java,
@@ -109,7 +110,7 @@ class DatasetLocator:
             if self._catalog.tableExists(parsed):
                 return self.named_table(parsed)
         elif catalog.tableExists(identifier):
-            place = self._located(catalog.loadTable(identifier), catalog, identifier)
+            place = self.located(catalog.loadTable(identifier), catalog, identifier)
         return place or DatasetLocation(self.dataset_named(name), None, provider)
 
     def dataset_named(self, name: str) -> DatasetId:
@@ -130,9 +131,9 @@ class DatasetLocator:
         if kind == "RowLevelOperationTable":  # MERGE, UPDATE and DELETE read the table through it
             table = table.table()
         catalog, identifier = option_value(relation.catalog()), option_value(relation.identifier())
-        return self._located(table, catalog, identifier)
+        return self.located(table, catalog, identifier)
 
-    def _located(
+    def located(
         self, table: Java, catalog: Java | None, identifier: Java | None
     ) -> DatasetLocation | None:
         """Return a table of a V2 catalog: its location if it has one, else its name."""
@@ -196,6 +197,8 @@ class DatasetLocator:
             return PlanLeaf(-1, [self.table(table)])
         if kind == "JDBCRelation":
             return jdbc_leaf(relation.jdbcOptions().parameters())
+        if kind == "KafkaRelation":
+            return read_topics(batch_options(relation))
         return PlanLeaf(-1, [], unknown=class_name(relation))
 
     def _hive(self, leaf: Java) -> PlanLeaf:
