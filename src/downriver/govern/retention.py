@@ -15,7 +15,7 @@ from downriver.graph.walk.node_walk import reach_from
 from downriver.model.facts import EdgeKind
 from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.ids import JobId
-from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity
+from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity, RetiredRuns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader
 
+RUNS_KEPT = 20  # of each job: rhythm and drift are measured on them
 _MISSED = 2  # a job is expected until this many of its longest gaps have passed
 CERTIFIED = "upstream of a certified dataset"
 RHYTHM = "it runs rarely: its longest interval between two runs is {days} days"
+LATEST = "the latest {count} runs of a job stay"
 DECLARED = "declared by code: no run shows when it was last used"
 IN_USE = "a remaining job reads or writes it"
 
@@ -60,6 +62,8 @@ class PrunePlan:
             protected=self._rendered(set(reasons), names, reasons),
             retired_edges=self._edges(going, protected=False),
             protected_edges=self._edges(going, protected=True),
+            retired_runs=self._runs(going, protected=False),
+            protected_runs=self._runs(going, protected=True),
             resolved_findings=self._reader.findings.count_resolved(self._before),
             done=False,
         )
@@ -94,6 +98,31 @@ class PrunePlan:
             for (source, target), last_at, reason in retired
         ]
         return sorted(found, key=lambda edge: (edge.source, edge.target))
+
+    def _runs(self, going: set[int], *, protected: bool) -> list[RetiredRuns]:
+        """Return the old runs of each job that are removed from lists, or those that stay."""
+        listed_since = self._reader.retirement.retired_runs()
+        found: list[tuple[int, int, int, str]] = []
+        for job, starts in self._starts.items():
+            since = listed_since.get(job, 0)
+            kept_from = starts[-RUNS_KEPT] if len(starts) > RUNS_KEPT else 0
+            certified = job in self._certified_upstream
+            cut = since if certified else max(since, min(self._before, kept_from))
+            old = sum(since <= at < self._before for at in starts)
+            retired = sum(since <= at < cut for at in starts)
+            if job in going or job in self._graph.retired:
+                continue
+            if not protected and retired:
+                found.append((job, cut, retired, "older than the period"))
+            elif protected and old > retired:
+                reason = CERTIFIED if certified else LATEST.format(count=RUNS_KEPT)
+                found.append((job, self._before, old - retired, reason))
+        names = self._reader.nodes.by_ids(job for job, *_ in found)
+        rendered = [
+            RetiredRuns(job=str(names[job]), before=render_time(at), runs=runs, reason=reason)
+            for job, at, runs, reason in found
+        ]
+        return sorted(rendered, key=lambda each: each.job)
 
     def _reason_of_edge(self, job: int, dataset: int, kind: int, period: int) -> str | None:
         """Return why a stale edge stays."""

@@ -262,3 +262,83 @@ def test_retention_through_the_command_line_and_http(tmp_path: Path) -> None:
         assert client.post("/v1/forget", json={"entity": "nowhere"}).status_code == 404
         plan = client.post("/v1/prune", json={"older_than": "1d", "dry_run": True}).json()
         assert (plan["done"], client.post("/v1/prune", json={}).status_code) == (False, 400)
+
+
+def _nightly(job: str, nights: int, *, writes: str) -> list[dict]:
+    return [
+        event
+        for night in range(nights)
+        for event in run(job, _ago(nights - night), reads=["raw"], writes=[output(writes)])
+    ]
+
+
+def _listed(lineage: Lineage, job: str) -> int:
+    return len(lineage.runs(f"job:etl:{job}", limit=200).runs)
+
+
+RUNS = [
+    *_nightly("nightly", 60, writes="mart"),
+    *_nightly("certified", 40, writes="gold"),
+    dataset_event("gold", tagged("certified")),
+    *(e for n in range(4) for e in run("quarterly", _ago(91 * n + 1), writes=[output("books")])),
+]
+
+
+def test_old_runs_are_pruned_except_the_latest_and_those_above_certified_data(
+    store: Store,
+) -> None:
+    lineage = Lineage(store)
+    lineage.ingest([encode(event) for event in RUNS])
+    before = store.state()
+    plan = lineage.retention.prune("30d", done=False)
+    assert store.state() == before
+    assert [(r.job, r.runs) for r in plan.retired_runs] == [("job:etl:nightly", 31)]
+    kept = {r.job.rpartition(":")[2]: (r.runs, r.reason) for r in plan.protected_runs}
+    assert kept == {
+        "certified": (11, "upstream of a certified dataset"),
+        "quarterly": (3, "the latest 20 runs of a job stay"),
+    }
+    assert _listed(lineage, "nightly") == 60
+    lineage.retention.prune("30d", by="ana")
+    listed = {job: _listed(lineage, job) for job in ("nightly", "certified", "quarterly")}
+    assert listed == {"nightly": 29, "certified": 40, "quarterly": 4}
+    assert lineage.retention.prune("30d", done=False).retired_runs == []
+    lineage.store.rebuild(lambda done, total: None)
+    assert _listed(lineage, "nightly") == 29
+    closer = lineage.retention.prune("5d", done=False).retired_runs
+    assert [(r.job.rpartition(":")[2], r.runs) for r in closer] == [("nightly", 9)]  # 20 stay
+    restored = lineage.retention.restore_runs("job:etl:nightly")
+    assert (restored.runs, restored.done) == (31, True)
+    assert _listed(lineage, "nightly") == 60
+    again = lineage.retention.restore_runs("job:etl:nightly")
+    assert (again.runs, again.before) == (0, None)
+
+
+def test_old_runs_are_pruned_and_restored_through_the_command_line_and_http(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, RUNS)))
+    downriver("ingest", "events.jsonl", cwd=tmp_path)
+    dry = downriver("prune", "--older-than", "30d", "--dry-run", cwd=tmp_path).stdout
+    assert "31 old runs would be removed\n  nightly job, 31 runs before " in dry
+    assert "quarterly job, 3 runs: the latest 20 runs of a job stay" in dry
+    with Lineage.open(str(tmp_path / ".downriver")) as lineage:
+        client = TestClient(build_app(lineage))
+        runs = "/v1/runs?entity=job:etl:nightly&limit=200"
+        api = "/api/v1/namespaces/etl/jobs/nightly/runs?limit=200"
+        assert len(client.get(runs).json()["runs"]) == 60
+        pruned = client.post("/v1/prune", json={"older_than": "30d"}).json()
+        assert [each["runs"] for each in pruned["retired_runs"]] == [31]
+        assert len(client.get(runs).json()["runs"]) == 29
+        marquez = client.get(api).json()
+        assert (len(marquez["runs"]), marquez["totalCount"]) == (29, 29)
+        undo = client.post("/v1/forget/runs/undo", json={"job": "nightly"})
+        assert (undo.status_code, undo.json()["runs"]) == (200, 31)
+        again = client.post("/v1/forget/runs/undo", json={"job": "nightly"})
+        assert (again.status_code, again.json()["runs"]) == (200, 0)
+        assert len(client.get(runs).json()["runs"]) == 60
+        client.post("/v1/prune", json={"older_than": "30d"})
+    wrong = downriver("forget", "nightly", "--runs", cwd=tmp_path)
+    assert (wrong.returncode, "--undo" in wrong.stderr) == (2, True)
+    undone = downriver("forget", "nightly", "--runs", "--undo", cwd=tmp_path)
+    assert undone.stdout == "restored: 31 runs of job:etl:nightly\n"

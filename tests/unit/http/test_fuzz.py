@@ -91,6 +91,7 @@ SAMPLES: dict[str, Any] = {
     "/v1/inventory": {"tables": ["orders", "returns"], "source": "a list"},
     "/v1/forget": {"entity": "raw", "reason": "wrong", "dry_run": True},
     "/v1/forget/edge": {"source": "raw", "target": "clean", "dry_run": True},
+    "/v1/forget/runs/undo": {"job": "clean", "dry_run": True},
     "/v1/evidence": {"dataset": "orders", "as_of": "2026-01-01T00:00:00Z"},
     "/v1/contracts": {"contracts": [CONTRACT], "dry_run": True},
     "/v1/contracts/check": {"contracts": [CONTRACT], "record": False},

@@ -18,11 +18,12 @@ from downriver.cli.output import (
     print_json,
 )
 from downriver.cli.trace import EntityArgument
+from downriver.errors import InvalidRequestError
 from downriver.impact import find_author
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity
+    from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity, RetiredRuns
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
 _SHOWN = 50
@@ -41,6 +42,9 @@ def forget(
         ),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Show the entity in answers again.")] = False,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="With --undo: list the pruned runs of the job again.")
+    ] = False,
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -49,6 +53,9 @@ def forget(
 
     Its events stay in the log. A later event that mentions it adds it to answers again.
     """
+    if runs:
+        _restore_runs(entity, store, undo=undo, dry_run=dry_run, json=json)
+        return
     if edge_to is not None:
         _forget_edge(entity, edge_to, reason, store, undo=undo, dry_run=dry_run, json=json)
         return
@@ -62,6 +69,20 @@ def forget(
     verb = "restored" if undo else "forgotten"
     for each in forgotten.entities:
         out.print(f"{'would be ' if dry_run else ''}{verb}: {escape(each.id)}")
+
+
+def _restore_runs(job: str, store: str | None, *, undo: bool, dry_run: bool, json: bool) -> None:
+    if not undo:
+        raise InvalidRequestError(
+            "--runs", "needs --undo; `downriver prune --older-than 90d` removes old runs"
+        )
+    with Lineage.open(store, create=False) as lineage:
+        restored = lineage.retention.restore_runs(job, by=find_author(Path.cwd()), done=not dry_run)
+    if json:
+        print_json(restored)
+        return
+    verb = "would be restored" if dry_run else "restored"
+    out.print(f"{verb}: {counted(restored.runs, 'run')} of {escape(restored.job)}")
 
 
 def _forget_edge(
@@ -101,10 +122,10 @@ def prune(
 ) -> None:
     """Remove from answers the datasets and jobs that no event has mentioned for a long time.
 
-    Edges that recent runs of their job do not confirm are removed, too. The upstream of certified
-    datasets stays, and so do jobs that run rarely. What is removed is listed and recorded in the
-    log, and `downriver forget --undo` restores it. Findings that were resolved before that time are
-    deleted.
+    Edges that recent runs of their job do not confirm are removed, too, and old runs, except the
+    latest 20 of each job. The upstream of certified datasets stays, and so do jobs that run rarely.
+    What is removed is listed and recorded in the log, and `downriver forget --undo` restores it.
+    Findings that were resolved before that time are deleted.
     """
     with Lineage.open(store, create=False) as lineage:
         pruned = lineage.retention.prune(older_than, by=find_author(Path.cwd()), done=not dry_run)
@@ -117,7 +138,9 @@ def prune(
 def _show(pruned: Pruned, *, full_names: bool) -> None:
     listed = [*pruned.retired[:_SHOWN], *pruned.protected[:_SHOWN]]
     edges = [*pruned.retired_edges[:_SHOWN], *pruned.protected_edges[:_SHOWN]]
+    runs = [*pruned.retired_runs[:_SHOWN], *pruned.protected_runs[:_SHOWN]]
     ids = [entity.id for entity in listed] + [end for e in edges for end in (e.source, e.target)]
+    ids += [each.job for each in runs]
     names = DisplayNames(ids, full=full_names)
     names.print_heading()
     verb = "removed" if pruned.done else "would be removed"
@@ -130,6 +153,11 @@ def _show(pruned: Pruned, *, full_names: bool) -> None:
         _list_edges(pruned.retired_edges, names)
         out.print(f"{counted(len(pruned.protected_edges), 'stale edge')} protected")
         _list_edges(pruned.protected_edges, names, reasons=True)
+    if runs:
+        out.print(f"{counted(sum(r.runs for r in pruned.retired_runs), 'old run')} {verb}")
+        _list_runs(pruned.retired_runs, names)
+        out.print(f"{counted(sum(r.runs for r in pruned.protected_runs), 'old run')} protected")
+        _list_runs(pruned.protected_runs, names, reasons=True)
     out.print(f"{counted(pruned.resolved_findings, 'resolved finding')} {verb}")
 
 
@@ -148,6 +176,14 @@ def _list_edges(edges: list[RetiredEdge], names: DisplayNames, *, reasons: bool 
         out.print(f"  {ends}, last seen {edge.last_seen}{escape(reason)}")
     if len(edges) > _SHOWN:
         out.print(f"  … {len(edges) - _SHOWN:,} more (--json)")
+
+
+def _list_runs(retired: list[RetiredRuns], names: DisplayNames, *, reasons: bool = False) -> None:
+    for each in retired[:_SHOWN]:
+        reason = f": {each.reason}" if reasons else f" before {each.before}"
+        out.print(f"  {names.label(each.job)}, {counted(each.runs, 'run')}{escape(reason)}")
+    if len(retired) > _SHOWN:
+        out.print(f"  … {len(retired) - _SHOWN:,} more (--json)")
 
 
 def redact(

@@ -11,7 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, read_struct
 from downriver.model.access import ACTOR
-from downriver.model.trust.retention import Forgotten, ForgottenEdge, Pruned, RedactedEntries
+from downriver.model.trust.retention import (
+    Forgotten,
+    ForgottenEdge,
+    Pruned,
+    RedactedEntries,
+    RestoredRuns,
+)
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -35,6 +41,13 @@ class ForgetEdgeRequest(msgspec.Struct, kw_only=True):
     target: str
     reason: str = ""
     undo: bool = False
+    dry_run: bool = False
+
+
+class RestoreRunsRequest(msgspec.Struct, kw_only=True):
+    """The job whose pruned runs are listed again."""
+
+    job: str
     dry_run: bool = False
 
 
@@ -73,6 +86,7 @@ async def post_forget(request: Request) -> Response:
         context_of(request).lineage.retention.forget,
         asked.entity,
         reason=asked.reason,
+        by=ACTOR.get(),
         undo=asked.undo,
         done=not asked.dry_run,
     )
@@ -94,12 +108,23 @@ async def post_forget_edge(request: Request) -> Response:
     return json_response(await run_in_threadpool(forget))
 
 
+async def post_restore_runs(request: Request) -> Response:
+    """List the pruned runs of a job again: `{"job": …, "dry_run": true}`."""
+    asked = await read_struct(request, RestoreRunsRequest)
+    restore = context_of(request).lineage.retention.restore_runs
+    return json_response(
+        await run_in_threadpool(partial(restore, asked.job, by=ACTOR.get(), done=not asked.dry_run))
+    )
+
+
 async def post_prune(request: Request) -> Response:
     """Remove old datasets and jobs from answers: `{"older_than": "90d", "dry_run": true}`."""
     asked = await read_struct(request, PruneRequest)
     prune = context_of(request).lineage.retention.prune
     return json_response(
-        await run_in_threadpool(partial(prune, asked.older_than, done=not asked.dry_run))
+        await run_in_threadpool(
+            partial(prune, asked.older_than, by=ACTOR.get(), done=not asked.dry_run)
+        )
     )
 
 
@@ -119,6 +144,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.ADMIN,
         answers(ForgottenEdge, *NAMED, 413, 503),
         body=ForgetEdgeRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/forget/runs/undo",
+        post_restore_runs,
+        KeyRole.ADMIN,
+        answers(RestoredRuns, *NAMED, 413, 503),
+        body=RestoreRunsRequest,
     ),
     Endpoint(
         "POST",

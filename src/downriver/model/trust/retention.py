@@ -56,10 +56,32 @@ class RetiredEdge(msgspec.Struct, kw_only=True, frozen=True):
     reason: str
 
 
+class RetiredRuns(msgspec.Struct, kw_only=True, frozen=True):
+    """Runs of a job before a time, and why they are removed from lists, or stay."""
+
+    job: str
+    before: str
+    runs: int
+    reason: str
+
+
+class RestoredRuns(MappingStruct, kw_only=True):
+    """The job whose pruned runs are listed again; without `done`, would be.
+
+    `before` is null if no runs of the job were pruned.
+    """
+
+    job: str
+    before: str | None
+    runs: int
+    done: bool
+
+
 class Pruned(MappingStruct, kw_only=True):
     """What `prune` removed from answers; without `done`, what it would remove.
 
-    `protected` are old datasets and jobs that stay, with the reason, `protected_edges` stale edges.
+    `protected` are old datasets and jobs that stay, with the reason, `protected_edges` stale edges,
+    and `protected_runs` runs.
     """
 
     before: str
@@ -67,5 +89,7 @@ class Pruned(MappingStruct, kw_only=True):
     protected: list[RetiredEntity]
     retired_edges: list[RetiredEdge]
     protected_edges: list[RetiredEdge]
+    retired_runs: list[RetiredRuns]
+    protected_runs: list[RetiredRuns]
     resolved_findings: int
     done: bool

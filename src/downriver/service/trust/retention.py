@@ -16,6 +16,7 @@ from downriver.model.trust.retention import (
     ForgottenEdge,
     Pruned,
     RedactedEntries,
+    RestoredRuns,
     RetiredEntity,
 )
 from downriver.openlineage.events import dataset_event, job_event
@@ -30,6 +31,11 @@ from downriver.openlineage.facets.edge_retirement import (
     EdgeRetirement,
     render_edge_retirement,
 )
+from downriver.openlineage.facets.run_retirement import (
+    RUN_RETIREMENT,
+    RunRetirement,
+    render_run_retirement,
+)
 from downriver.openlineage.wire import render_time
 from downriver.service.session import now
 from downriver.store.redaction import NamePattern, make_redaction
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
 
 _SHORTEST_NAME = 3
+_ALL_RUNS = 2**31 - 1
 
 
 class RetentionApi:
@@ -102,6 +109,7 @@ class RetentionApi:
         reason = f"pruned: not mentioned for {older_than}"
         self._retire([i for i in ids if isinstance(i, DatasetId | JobId)], reason, by)
         self._state_edges([(e.source, e.target) for e in plan.retired_edges], reason, by)
+        self._state_runs({each.job: each.before for each in plan.retired_runs}, reason, by)
         with self._session.store.ledger() as ledger:
             ledger.delete_resolved(at - period)
         return msgspec.structs.replace(plan, done=True)
@@ -134,6 +142,42 @@ class RetentionApi:
         if done:
             self._state_edges([(ids[0], ids[1])], reason, by, retired=not undo)
         return ForgottenEdge(source=ids[0], target=ids[1], restored=undo, done=done)
+
+    def restore_runs(self, job: str, *, by: str = "", done: bool = True) -> RestoredRuns:
+        """List the pruned runs of a job again. Without `done`, return how many these are."""
+        with self._session.reading() as view:
+            found = self._session.resolve(job, view)
+            before = view.reader.retirement.retired_runs().get(found.node)
+            starts = view.reader.history.runs(found.node, _ALL_RUNS, now())
+        if before is None:
+            return RestoredRuns(job=str(found.id), before=None, runs=0, done=done)
+        restored = RestoredRuns(
+            job=str(found.id),
+            before=render_time(before),
+            runs=sum(run.first_at < before for run in starts),
+            done=done,
+        )
+        if done and restored.before is not None:
+            self._state_runs({restored.job: restored.before}, "", by, retired=False)
+        return restored
+
+    def _state_runs(
+        self, jobs: Mapping[str, str], reason: str, by: str, *, retired: bool = True
+    ) -> None:
+        at = now()
+        with self._session.reading() as view:
+            ids = {name: self._session.resolve(name, view).id for name in jobs}
+        statements = [
+            RunRetirement(job=job, before=jobs[name], retired=retired, reason=reason, by=by)
+            for name, job in ids.items()
+            if isinstance(job, JobId)
+        ]
+        self._session.ingest_many(
+            [
+                dataset_event(each.record, at, {RUN_RETIREMENT: render_run_retirement(each)})
+                for each in statements
+            ]
+        )
 
     def _state_edges(
         self, edges: list[tuple[str, str]], reason: str, by: str, *, retired: bool = True

@@ -9,6 +9,7 @@ from downriver.model.ids import NAMESPACE_RECORDS, NodeKind
 from downriver.openlineage.facets.dataset import parse_data_source
 from downriver.store.catalog.encoding import decompress, read_body, rows_by_id
 from downriver.store.catalog.facets import Run
+from downriver.store.catalog.retirement import RetirementQueries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -139,12 +140,16 @@ class DirectoryQueries:
         return [row[0] for row in self._queries.rows(sql, (namespace,))]
 
     def runs(self, job: int, limit: int, offset: int) -> list[Run]:
-        """Return runs of a job, the latest first."""
+        """Return runs of a job, the latest first, without retired ones."""
         sql = f"""
-            SELECT {_RUN} FROM runs WHERE job = ?
+            SELECT {_RUN} FROM runs WHERE job = ? AND first_at >= ?
             ORDER BY first_at DESC, id DESC LIMIT ? OFFSET ?
         """
-        return [_read_run(row)[1] for row in self._queries.rows(sql, (job, limit, offset))]
+        parameters = (job, self._runs_since(job), limit, offset)
+        return [_read_run(row)[1] for row in self._queries.rows(sql, parameters)]
+
+    def _runs_since(self, job: int) -> int:
+        return RetirementQueries(self._queries).retired_runs().get(job, 0)
 
     def find_runs(self, runs: Sequence[str]) -> list[tuple[int, Run]]:
         """Return the runs with these ids, each with its job, the latest first."""
@@ -157,8 +162,9 @@ class DirectoryQueries:
         return [_read_run(row) for row in self._queries.rows(sql, list(runs))]
 
     def count_runs(self, job: int) -> int:
-        """Count the runs of a job."""
-        count: int = self._queries.rows("SELECT count(*) FROM runs WHERE job = ?", (job,))[0][0]
+        """Count the runs of a job, without retired ones."""
+        sql = "SELECT count(*) FROM runs WHERE job = ? AND first_at >= ?"
+        count: int = self._queries.rows(sql, (job, self._runs_since(job)))[0][0]
         return count
 
 

@@ -1,20 +1,26 @@
 """Nodes that are retired: forgotten by a person, pruned by policy, or dropped and unused.
 
 A retired node comes back with the next event that mentions it. A single edge can be retired, too,
-and comes back with the next event that shows it.
+and comes back with the next event that shows it. Retired runs of a job are not listed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.model.ids import EDGE_RECORDS, NodeKind
+from downriver.model.ids import EDGE_RECORDS, RUN_RECORDS, NodeKind
 from downriver.openlineage.facets.dataset import parse_lifecycle
 from downriver.openlineage.facets.edge_retirement import (
     EDGE_RETIREMENT,
     EdgeRetirement,
     parse_edge_retirement,
 )
+from downriver.openlineage.facets.run_retirement import (
+    RUN_RETIREMENT,
+    RunRetirement,
+    parse_run_retirement,
+)
+from downriver.openlineage.wire import parse_time
 from downriver.store.catalog.encoding import read_body, rows_by_id
 from downriver.store.catalog.nodes import NodeQueries
 
@@ -33,11 +39,11 @@ _DROPPED = """
     WHERE d.name = 'lifecycleStateChange' AND d.role = 0 AND d.last_event = n.last_event
       AND NOT EXISTS (SELECT 1 FROM edges e WHERE e.source = d.node AND e.kind IN (1, 3))
 """
-_EDGE_STATEMENTS = f"""
+# The last statement of a record is in force.
+_STATEMENTS = f"""
     SELECT f.node, b.body, f.last_at FROM nodes n JOIN facets f ON f.node = n.id
     JOIN bodies b ON b.digest = f.digest
-    WHERE n.kind = {int(NodeKind.RECORD)} AND n.namespace = '{EDGE_RECORDS}'
-      AND f.role = 0 AND f.name = '{EDGE_RETIREMENT}'
+    WHERE n.kind = {int(NodeKind.RECORD)} AND n.namespace = ? AND f.role = 0 AND f.name = ?
     ORDER BY f.last_at, f.last_event, f.digest
 """
 
@@ -67,7 +73,7 @@ class RetirementQueries:
     def retired_edges(self) -> dict[tuple[int, int], int]:
         """Return the source and target of each retired edge, with the time of its retirement."""
         current: dict[int, tuple[EdgeRetirement, int]] = {}
-        for record, body, at in self._queries.rows(_EDGE_STATEMENTS):
+        for record, body, at in self._queries.rows(_STATEMENTS, (EDGE_RECORDS, EDGE_RETIREMENT)):
             if statement := parse_edge_retirement(read_body(body)):
                 current[record] = statement, at
         retired = [(each, at) for each, at in current.values() if each.retired]
@@ -88,3 +94,19 @@ class RetirementQueries:
             )
         }
         return {edge: at for edge, at in ends.items() if edge in seen and seen[edge] <= at}
+
+    def retired_runs(self) -> dict[int, int]:
+        """Return each job with retired runs, and the time before which they began."""
+        current: dict[int, RunRetirement] = {}
+        for record, body, _ in self._queries.rows(_STATEMENTS, (RUN_RECORDS, RUN_RETIREMENT)):
+            if statement := parse_run_retirement(read_body(body)):
+                current[record] = statement
+        retired = [each for each in current.values() if each.retired]
+        if not retired:
+            return {}
+        numbers = NodeQueries(self._queries).find_each(each.job for each in retired)
+        return {
+            numbers[each.job]: parse_time(each.before, "before")
+            for each in retired
+            if each.job in numbers
+        }

@@ -8,6 +8,7 @@ from downriver.model.facts import FacetRole, RunState
 from downriver.store.catalog.bodies import read_bodies
 from downriver.store.catalog.encoding import rows_by_id
 from downriver.store.catalog.history import RUN_COLUMNS, read_run
+from downriver.store.catalog.retirement import RetirementQueries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -45,8 +46,16 @@ class RunHistoryQueries:
         self._queries = queries
 
     def list_runs(self, wanted: RunFilter) -> list[JobRun]:
-        """Return runs, the latest first."""
+        """Return runs, the latest first, without retired ones."""
         conditions, parameters = ["1 = 1"], list[int]()
+        retired = RetirementQueries(self._queries).retired_runs()
+        if wanted.jobs is not None:
+            retired = {job: before for job, before in retired.items() if job in wanted.jobs}
+        cuts = ", ".join(f"({int(job)}, {int(before)})" for job, before in retired.items())
+        if cuts:
+            conditions.append(
+                "NOT EXISTS (SELECT 1 FROM cuts WHERE cuts.job = runs.job AND first_at < before)"
+            )
         if wanted.jobs is not None:
             if not wanted.jobs:
                 return []
@@ -60,6 +69,7 @@ class RunHistoryQueries:
             conditions.append("(first_at < ? OR (first_at = ? AND id < ?))")
             parameters += [at, at, number]
         sql = f"""
+            {f"WITH cuts (job, before) AS (VALUES {cuts})" if cuts else ""}
             SELECT {RUN_COLUMNS} FROM runs WHERE {" AND ".join(conditions)}
             ORDER BY first_at DESC, id DESC LIMIT ?
         """

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useAnswer } from "../../api/queries";
-import type { Pruned, RetiredEntity } from "../../api/types";
+import type { Pruned, RetiredEdge, RetiredEntity, RetiredRuns } from "../../api/types";
 import { Choice } from "../../design/fields";
 import { formatAge, formatTime, plural } from "../../design/format";
 import { EntityLink, Loaded, Table } from "../../design/page";
@@ -21,11 +21,51 @@ export function RetentionPanel() {
         {(data) => (
           <>
             <Entities title={`Would be removed: ${plural(data.retired.length, "dataset or job", "datasets and jobs")}`} entities={data.retired} nothing="Nothing would be removed" />
+            {data.retired_edges.length ? <Edges title={`Stale edges that would be removed: ${data.retired_edges.length}`} edges={data.retired_edges} /> : null}
+            {data.retired_runs.length ? <Runs title={`Old runs that would be removed from lists: ${total(data.retired_runs)}`} runs={data.retired_runs} /> : null}
             {data.protected.length ? <Entities title={`Old, but kept: ${data.protected.length}`} entities={data.protected} nothing="" /> : null}
           </>
         )}
       </Loaded>
     </Panel>
+  );
+}
+
+function total(runs: readonly RetiredRuns[]): number {
+  return runs.reduce((sum, each) => sum + each.runs, 0);
+}
+
+function Edges({ title, edges }: { title: string; edges: readonly RetiredEdge[] }) {
+  return (
+    <>
+      <h3 className={styles.subtitle}>{title}</h3>
+      <Table label={title} head={["From", "To", "Last seen"]}>
+        {edges.map((edge) => (
+          <tr key={`${edge.source} ${edge.target}`}>
+            <td><EntityLink id={edge.source} /></td>
+            <td><EntityLink id={edge.target} /></td>
+            <td title={formatTime(edge.last_seen)}>{formatAge(edge.last_seen)}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function Runs({ title, runs }: { title: string; runs: readonly RetiredRuns[] }) {
+  return (
+    <>
+      <h3 className={styles.subtitle}>{title}</h3>
+      <Table label={title} head={["Job", "Runs", "Before"]}>
+        {runs.map((each) => (
+          <tr key={each.job}>
+            <td><EntityLink id={each.job} /></td>
+            <td>{each.runs}</td>
+            <td title={formatTime(each.before)}>{formatAge(each.before)}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
   );
 }
 
