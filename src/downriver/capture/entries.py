@@ -12,6 +12,7 @@ from downriver.errors import InvalidRequestError
 from downriver.model.facts import ColumnTransformation
 from downriver.openlineage.events import dataset, dataset_event, job_event
 from downriver.openlineage.facets.column_lineage import (
+    COLUMN_LINEAGE,
     LINEAGE,
     ColumnInput,
     JobOutput,
@@ -34,7 +35,14 @@ from downriver.openlineage.facets.dataset import (
     render_schema,
     render_symlinks,
 )
-from downriver.openlineage.facets.description import render_description, render_owners, render_tags
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    OWNERSHIP,
+    TAGS,
+    render_description,
+    render_owners,
+    render_tags,
+)
 from downriver.openlineage.facets.job import (
     JOB_DEPENDENCIES,
     JOB_TYPE,
@@ -143,7 +151,7 @@ def render_export(export: CatalogExport, at: int) -> Iterator[Event]:
         yield dataset_event(table.id, at, _facets(table, export.source))
     for job in export.jobs:
         outputs = [
-            dataset(target, {"columnLineage": _column_lineage(columns)} if columns else None)
+            dataset(target, {COLUMN_LINEAGE: _column_lineage(columns)} if columns else None)
             for target, columns in job.outputs.items()
         ]
         inputs = [dataset(one) for one in job.inputs]
@@ -155,7 +163,7 @@ def _job_facets(job: ExportedJob, source: str) -> Facets:
     kind = job.kind or "JOB"
     facets: Facets = {JOB_TYPE: render_job_type(source.upper(), kind, streaming=job.streaming)}
     if job.description:
-        facets["documentation"] = render_description("Job", job.description)
+        facets[DOCUMENTATION] = render_description("Job", job.description)
     if len(job.outputs) > 1 and job.origins:
         outputs = {
             target: JobOutput(sources, OutputLineage(_column_inputs(job.outputs.get(target, {}))))
@@ -178,11 +186,11 @@ def _facets(table: ExportedTable, source: str) -> Facets:
     if table.kind:
         facets[DATASET_TYPE] = render_dataset_type(table.kind)
     if table.description:
-        facets["documentation"] = render_description("Dataset", table.description)
+        facets[DOCUMENTATION] = render_description("Dataset", table.description)
     if table.owners:
-        facets["ownership"] = render_owners("Dataset", table.owners)
+        facets[OWNERSHIP] = render_owners("Dataset", table.owners)
     if table.tags or table.column_tags:
-        facets["tags"] = render_tags("Dataset", table.tags, table.column_tags, source=source)
+        facets[TAGS] = render_tags("Dataset", table.tags, table.column_tags, source=source)
     if table.other_names:
         facets[SYMLINKS] = render_symlinks(table.other_names)
     if table.sources:

@@ -15,7 +15,7 @@ from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import Affected, FindingKind, Severity
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.dataset import LIFECYCLE
-from downriver.openlineage.facets.description import parse_owners, parse_tags
+from downriver.openlineage.facets.description import OWNERSHIP, TAGS, parse_owners, parse_tags
 
 if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
@@ -188,8 +188,8 @@ class EntityContext:
             tags: set[str] = set()
             for name in self._by_name(self._graph.nodes.identities.group(node)):
                 facets = self._reader.facets.of(name)
-                owners += parse_owners(facets.get("ownership"))
-                tags |= parse_tags(facets.get("tags")).whole
+                owners += parse_owners(facets.get(OWNERSHIP))
+                tags |= parse_tags(facets.get(TAGS)).whole
             self._labels[node] = OwnersAndTags(list(dict.fromkeys(owners)), sorted(tags))
         return self._labels[node]
 

@@ -34,7 +34,13 @@ from downriver.model.governance import (
     ReachBucket,
     Share,
 )
-from downriver.openlineage.facets.description import DOCUMENTATION, parse_description, parse_owners
+from downriver.openlineage.facets.dataset import SCHEMA
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    OWNERSHIP,
+    parse_description,
+    parse_owners,
+)
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -87,9 +93,9 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         ),
         upstream_coverage=Share.of(len(flow.fed | flow.written_by(loaders)), len(flow.written)),
         column_coverage=_column_coverage(view, flow),
-        schema_coverage=Share.of(len(names.having("schema")), len(names.datasets)),
+        schema_coverage=Share.of(len(names.having(SCHEMA)), len(names.datasets)),
         owner_coverage=Share.of(
-            len(names.having("ownership", lambda body: bool(parse_owners(body)))),
+            len(names.having(OWNERSHIP, lambda body: bool(parse_owners(body)))),
             len(names.datasets),
         ),
         documentation_coverage=Share.of(

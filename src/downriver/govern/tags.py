@@ -108,7 +108,7 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
     """Return the columns and datasets on which a tag was set."""
     columns: dict[int, Entity] = {}
     datasets: dict[int, DatasetId] = {}
-    bodies = reader.facets.named("tags")
+    bodies = reader.facets.named(TAGS)
     names = reader.nodes.by_ids(bodies)
     for node, body in bodies.items():
         dataset = names[node]

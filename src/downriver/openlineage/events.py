@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.base import PRODUCER, Facets
-from downriver.openlineage.facets.column_lineage import render_dataset_lineage
+from downriver.openlineage.facets.column_lineage import LINEAGE, render_dataset_lineage
 from downriver.openlineage.facets.custom import (
     PIPELINE,
     WAIVERS,
@@ -16,8 +16,13 @@ from downriver.openlineage.facets.custom import (
     render_waivers,
 )
 from downriver.openlineage.facets.dataset import SAME, render_same
-from downriver.openlineage.facets.description import render_description
-from downriver.openlineage.facets.job import render_dependencies, render_job_type
+from downriver.openlineage.facets.description import DOCUMENTATION, render_description
+from downriver.openlineage.facets.job import (
+    JOB_DEPENDENCIES,
+    JOB_TYPE,
+    render_dependencies,
+    render_job_type,
+)
 from downriver.openlineage.wire import (
     Event,
     WireDataset,
@@ -118,13 +123,13 @@ def flow_event(flow: Flow, source: NodeId, target: NodeId, at: int) -> Event:
     match source, target:
         case DatasetId(), DatasetId():
             lineage = render_dataset_lineage([source])
-            return dataset_event(target, at, {"lineage": lineage, **facets})
+            return dataset_event(target, at, {LINEAGE: lineage, **facets})
         case DatasetId(), JobId():
             return job_event(target, at, inputs=[dataset(source)], facets=facets)
         case JobId(), DatasetId():
             return job_event(source, at, outputs=[dataset(target, facets)])
     before, after = _job(source), _job(target)
-    facets = {"jobDependencies": render_dependencies([before]), **facets}
+    facets = {JOB_DEPENDENCIES: render_dependencies([before]), **facets}
     return job_event(after, at, facets=facets)
 
 
@@ -137,11 +142,11 @@ def pipeline_event(
 ) -> Event:
     """Return the event of a registered pipeline; each of its steps is an event of its own."""
     facets: Facets = {
-        "jobType": render_job_type("DOWNRIVER", "PIPELINE", streaming=_is_streaming(steps)),
+        JOB_TYPE: render_job_type("DOWNRIVER", "PIPELINE", streaming=_is_streaming(steps)),
         PIPELINE: render_pipeline(steps, schedule),
     }
     if description:
-        facets["documentation"] = render_description("Job", description)
+        facets[DOCUMENTATION] = render_description("Job", description)
     return job_event(job, at, facets=facets)
 
 

@@ -136,7 +136,7 @@ class EntityApi:
         of_names = facets_by_name(names, display, view, until)
         facets = {name: body for some in reversed(of_names) for name, body in some.items()}
         summary = _summary(node, number, Assets(view.reader, view.graph.nodes))
-        tags, _ = parse_tags(facets.get("tags"))
+        tags, _ = parse_tags(facets.get(TAGS))
         span = view.reader.nodes.span(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view, names)
         filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs, until)

@@ -22,7 +22,7 @@ from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.flows import ExportAnswer
 from downriver.model.ids import ColumnId, DatasetId, JobId
-from downriver.openlineage.facets.description import parse_tags
+from downriver.openlineage.facets.description import TAGS, parse_tags
 from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import TraceApi, parse_question
 from downriver.service.views.graph_sync import GraphSync
@@ -239,7 +239,7 @@ class _Marks:
         every_job = {*jobs, *(job for writers in self._writers.values() for job in writers)}
         last = view.reader.runs.latest_of_each(every_job, 1)
         self._broken = {job for job, (run, *_) in last.items() if run.state in _FAILED}
-        self._facets = view.reader.facets.of_each(datasets, ("tags",))
+        self._facets = view.reader.facets.of_each(datasets, (TAGS,))
 
     def of(self, node: TraceNode) -> list[str]:
         """Return the marks of a node."""
@@ -250,7 +250,7 @@ class _Marks:
         return [*(tag for tag in _TAGS if tag in tags), *(["broken"] if failed else [])]
 
     def _tags(self, dataset: int, field: str | None) -> Collection[str]:
-        whole, by_column = parse_tags(self._facets.get(dataset, {}).get("tags"))
+        whole, by_column = parse_tags(self._facets.get(dataset, {}).get(TAGS))
         return whole if field is None else by_column.get(field.casefold(), frozenset())
 
 

@@ -28,7 +28,7 @@ from downriver.model.facts import EdgeKind
 from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.ids import EVERY_FIELD, ColumnId, short_name
 from downriver.openlineage.facets.custom import CODE, parse_code
-from downriver.openlineage.facets.description import parse_owners, parse_tags
+from downriver.openlineage.facets.description import OWNERSHIP, TAGS, parse_owners, parse_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,7 +166,7 @@ class LineageFacts:
     def owned(self) -> dict[int, list[str]]:
         """The owners of every dataset and job that has any."""
         found: dict[int, list[str]] = {}
-        for node, body in self.reader.facets.named("ownership").items():
+        for node, body in self.reader.facets.named(OWNERSHIP).items():
             if owners := parse_owners(body):
                 found.setdefault(self._identities.canonical(node), []).extend(owners)
         return found
@@ -182,7 +182,7 @@ class LineageFacts:
         """The datasets with a tag that marks a source of truth."""
         return {
             self._identities.canonical(node)
-            for node, body in self.reader.facets.named("tags").items()
+            for node, body in self.reader.facets.named(TAGS).items()
             if parse_tags(body).whole & set(CERTIFIED_TAGS)
         } & self.datasets
 
@@ -193,7 +193,7 @@ class LineageFacts:
         The concept is the tag `concept:NAME`, else the last part of the name.
         """
         found: dict[str, set[int]] = defaultdict(set)
-        for node, body in self.reader.facets.named("tags").items():
+        for node, body in self.reader.facets.named(TAGS).items():
             tags = parse_tags(body).whole
             dataset = self._identities.canonical(node)
             if not tags & _TRUTHS or dataset not in self.datasets:

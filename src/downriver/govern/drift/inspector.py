@@ -16,7 +16,8 @@ from downriver.govern.drift.schema import SchemaHistory, find_schema_drift
 from downriver.govern.drift.series import DAY, DriftLimits
 from downriver.model.facts import EdgeKind, EventRef, RunState, Span
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.dataset import LIFECYCLE
+from downriver.openlineage.facets.dataset import LIFECYCLE, SCHEMA
+from downriver.openlineage.facets.job import ERROR_MESSAGE, NOMINAL_TIME
 from downriver.openlineage.wire import parse_time
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Inspector:
         history = self._reader.history
         schemas: list[FacetVersion] = []
         for name in names:
-            schemas += self._versions_until_now(history.facet_versions(name, "schema"))
+            schemas += self._versions_until_now(history.facet_versions(name, SCHEMA))
         claims = self._claims_on(names)
         if len(schemas) > 1:
             schema_history = SchemaHistory(
@@ -178,8 +179,8 @@ class Inspector:
         return JobHistory(
             job,
             runs,
-            history.run_facets(node, "errorMessage", bad),
-            history.run_facets(node, "nominalTime", [run.number for run in runs]),
+            history.run_facets(node, ERROR_MESSAGE, bad),
+            history.run_facets(node, NOMINAL_TIME, [run.number for run in runs]),
             self._schedule(job),
         )
 

@@ -26,8 +26,13 @@ from downriver.openlineage.facets.custom import (
     parse_build,
     parse_code,
 )
-from downriver.openlineage.facets.dataset import DATASET_TYPE, parse_dataset_type, schema_columns
-from downriver.openlineage.facets.description import parse_owners, parse_tags
+from downriver.openlineage.facets.dataset import (
+    DATASET_TYPE,
+    SCHEMA,
+    parse_dataset_type,
+    schema_columns,
+)
+from downriver.openlineage.facets.description import OWNERSHIP, TAGS, parse_owners, parse_tags
 from downriver.openlineage.facets.job import (
     JOB_TYPE,
     SQL,
@@ -131,14 +136,14 @@ class SimulationCatalog:
     def _load_dataset(self, node: int) -> CatalogDataset:
         display_name = self._graph.nodes.identities.display_names([node], self._read)[node]
         facets = self._facets_of(node)
-        tags, column_tags = parse_tags(facets.get("tags"))
+        tags, column_tags = parse_tags(facets.get(TAGS))
         return CatalogDataset(
             node,
             DatasetId(display_name.id.namespace, display_name.id.name),
             tuple(alias.name for alias in [display_name.id, *display_name.aliases]),
             tags,
             column_tags,
-            parse_owners(facets.get("ownership")),
+            parse_owners(facets.get(OWNERSHIP)),
             parse_dataset_type(facets.get(DATASET_TYPE)),
         )
 
@@ -158,7 +163,7 @@ class SimulationCatalog:
         return self._cache.fields[node]
 
     def _stated_fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
-        body = self._facets_of(node).get("schema")
+        body = self._facets_of(node).get(SCHEMA)
         columns = schema_columns(body) if body else []
         return tuple(CatalogColumn(c.path, c.type) for c in columns if "." not in c.path) or None
 
@@ -320,8 +325,8 @@ class SimulationCatalog:
             code,
             (code.path if code is not None else "") or parse_source_code_location(facets).path,
             job_kind(parse_job_type(facets.get(JOB_TYPE))),
-            parse_owners(facets.get("ownership")),
-            parse_tags(facets.get("tags"))[0],
+            parse_owners(facets.get(OWNERSHIP)),
+            parse_tags(facets.get(TAGS))[0],
             parse_build(facets) or _inline_build(raw),
         )
 

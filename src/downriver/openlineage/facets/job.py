@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -228,8 +228,8 @@ def render_dependencies(upstream: Iterable[JobId]) -> msgspec.Raw:
     )
 
 
-ERROR_MESSAGE = "errorMessage"
-NOMINAL_TIME = "nominalTime"
+ERROR_MESSAGE: Final = "errorMessage"
+NOMINAL_TIME: Final = "nominalTime"
 PROCESSING_ENGINE = "processing_engine"
 
 

@@ -41,7 +41,8 @@ from downriver.openlineage.facets.custom import (
     parse_waivers,
     render_evidence,
 )
-from downriver.openlineage.facets.description import parse_tags
+from downriver.openlineage.facets.dataset import VERSION
+from downriver.openlineage.facets.description import TAGS, parse_tags
 from downriver.openlineage.wire import parse_time, render_time
 from downriver.service.export import ExportApi
 from downriver.service.govern import GovernApi, parse_moment
@@ -200,8 +201,8 @@ class _Collector:
 
     def _columns(self, shown: EntityView) -> list[EvidenceColumn]:
         question = parse_question(Direction.UPSTREAM, 1, self._as_of, 10_000)
-        facets = self._view.reader.facets.of_each(self._group, ("tags",), self._moment)
-        tags = [parse_tags(named.get("tags")).by_column for named in facets.values()]
+        facets = self._view.reader.facets.of_each(self._group, (TAGS,), self._moment)
+        tags = [parse_tags(named.get(TAGS)).by_column for named in facets.values()]
         columns = []
         for column in shown.columns[:_COLUMNS]:
             known = self._column(column.name)
@@ -314,6 +315,6 @@ class _Collector:
 
 
 def _own_version(shown: EntityView) -> str | None:
-    facet = shown.facets.get("version")
+    facet = shown.facets.get(VERSION)
     version = facet.get("datasetVersion") if isinstance(facet, dict) else None
     return version if isinstance(version, str) else None
