@@ -124,7 +124,9 @@ OIDC_ISSUER = Setting(
     "Needs the extra `oidc`.",
 )
 OIDC_AUDIENCE = Setting(
-    "DOWNRIVER_OIDC_AUDIENCE", "", "The audience (`aud`) that a token must have. Required."
+    "DOWNRIVER_OIDC_AUDIENCE",
+    "",
+    "The audience (`aud`) that a token must have. Required with an issuer.",
 )
 OIDC_ROLE_CLAIM = Setting(
     "DOWNRIVER_OIDC_ROLE_CLAIM",
@@ -166,7 +168,7 @@ SPOOL = Setting(
 SPOOL_MB = Setting(
     "DOWNRIVER_SPOOL_MB",
     "1024",
-    "The maximum size of this folder, in MB. Events beyond it are dropped and counted.",
+    "The maximum size of the spool, in MB. Events beyond it are dropped and counted.",
 )
 JOB = Setting(
     "DOWNRIVER_JOB",
@@ -176,7 +178,7 @@ JOB = Setting(
 NAMESPACE = Setting(
     "DOWNRIVER_NAMESPACE",
     "",
-    "The namespace of that job. Default: the namespace of its parent run, else `spark`.",
+    "The namespace of the job of a tracked program. Default: that of its parent run, else `spark`.",
 )
 LAKE = Setting(
     "DOWNRIVER_LAKE",

@@ -1,6 +1,6 @@
 """Parse one sentence into clauses: arrows (`a -> b -> c`), single clauses, and chains of clauses.
 
-The first pattern that matches a clause is used. A pattern that sees two meanings raises
+The first pattern that matches a clause is used. A pattern with two readings raises
 `UnclearError` instead of choosing one.
 """
 

@@ -276,7 +276,7 @@ def _iceberg_sink(connector: Connector, home: str) -> list[_Copy]:
 def _sink(
     connector: Connector, home: str, target: Callable[[str], DatasetId | None]
 ) -> list[_Copy]:
-    """Return the copies of each topic. Transformations rename it before the sink sees it."""
+    """Return the copies of each topic. Transformations rename it before the sink reads it."""
     return [
         _Copy(DatasetId(home, topic), target(_routed(topic, connector.config)))
         for topic in _read_topics(connector)

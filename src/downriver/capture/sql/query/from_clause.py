@@ -88,7 +88,7 @@ class FromTranslator:
             case exp.Table():
                 relation = self.table(node, scope)
             case exp.Subquery() | exp.Paren() | exp.Query():
-                # A derived table sees its siblings only when it is LATERAL. Every subquery is
+                # A derived table can use its siblings only when it is LATERAL. Every subquery is
                 # read as lateral: for valid SQL the result is the same.
                 relation = self._walker.query(node, scope)
             case exp.Lateral():
