@@ -36,7 +36,7 @@ def lineage(tmp_path_factory: pytest.TempPathFactory) -> Lineage:
     return Lineage.open(str(folder / "store"), create=False)
 
 
-def datasets_and_jobs(lineage: Lineage, column: str) -> set[str]:
+def direct_sources(lineage: Lineage, column: str) -> set[str]:
     answer = lineage.trace(column, "upstream")
     return {edge.source.rpartition("/")[2] for edge in answer.edges if edge.type == "DIRECT"}
 
@@ -53,7 +53,7 @@ def datasets_and_jobs(lineage: Lineage, column: str) -> set[str]:
     ],
 )
 def test_each_column_has_its_own_sources(lineage: Lineage, column: str, sources: set[str]) -> None:
-    assert datasets_and_jobs(lineage, column) == sources
+    assert direct_sources(lineage, column) == sources
 
 
 def test_column_names_used_as_values_have_no_source(lineage: Lineage) -> None:
