@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from rich.console import Console
 from tests.postgres import running_postgres
 
-from bench.client import post_all, render_request
+from bench.client import Outcome, post_all, render_request
 from bench.collector_events import ROOT, Warehouse
 from bench.databases import postgres_database, sqlite_file
 from bench.report import Table, percentile, print_table, render_ms, render_ratio
@@ -28,8 +28,6 @@ from bench.usage import core_seconds
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-
-    from bench.client import Outcome
 
     NewStore = Callable[[], AbstractContextManager[str]]
 
@@ -59,7 +57,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 16, 64])
     parser.add_argument("--jobs", type=int, nargs="*", default=[1_000, 5_000, 20_000])
     parser.add_argument("--rounds", type=int, default=7, help="how often each graph is requested")
-    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of load per row")
+    parser.add_argument("--seconds", type=float, default=5.0, help="seconds of load per turn")
+    parser.add_argument("--turns", type=int, default=3, help="turns of each service per row")
     parser.add_argument("--marquez", metavar="URL", help="also measure this Marquez server")
     options = parser.parse_args()
     console = Console(width=120)
@@ -70,25 +69,24 @@ def main() -> None:
         }
         peer = urlsplit(options.marquez).port or 80 if options.marquez else None
         if options.connections:
-            rates = _ingest(stores, options.connections, options.seconds, peer)
+            rates = _ingest(stores, options.connections, options.turns, options.seconds, peer)
             print_table(rates, console)
         if options.jobs:
             print_table(_lineage(stores, options.jobs, options.rounds, peer), console)
 
 
 def _ingest(
-    stores: dict[str, NewStore], sizes: list[int], seconds: float, peer: int | None
+    stores: dict[str, NewStore], sizes: list[int], turns: int, seconds: float, peer: int | None
 ) -> Table:
     rows = []
     for connections in sizes:
-        marquez = None if peer is None else _post(peer, connections, seconds)
-        for name, new_store in stores.items():
-            with new_store() as location, ServerProcess(location) as server:
-                ours = _post_timed(server, connections, seconds)
-            with new_store() as location, ServerProcess(location, naive=True) as server:
-                naive = _post_timed(server, connections, seconds)
-            with new_store() as location, ServerProcess(location, module=_FASTAPI) as server:
-                fastapi = _post_timed(server, connections, seconds)
+        # In turns, so that each service meets the same other load of the machine.
+        posted = [_turn(stores, connections, seconds, peer) for _ in range(turns)]
+        marquez = None if peer is None else _sum(posted, "Marquez").outcome
+        for name in stores:
+            ours, naive, fastapi = (
+                _sum(posted, f"{name}, {service}") for service in ("ours", "naive", "FastAPI")
+            )
             rate = ours.outcome.rate
             rows.append(
                 (
@@ -112,6 +110,32 @@ def _ingest(
     return Table(
         "Collector: 8 KB events, acknowledged when on disk", headings, rows, (cpu, _load())
     )
+
+
+def _turn(
+    stores: dict[str, NewStore], connections: int, seconds: float, peer: int | None
+) -> dict[str, Posted]:
+    """Post to each service once."""
+    posted = {}
+    if peer is not None:
+        posted["Marquez"] = Posted(_post(peer, connections, seconds), 0.0)
+    for name, new_store in stores.items():
+        with new_store() as location, ServerProcess(location) as server:
+            posted[f"{name}, ours"] = _post_timed(server, connections, seconds)
+        with new_store() as location, ServerProcess(location, naive=True) as server:
+            posted[f"{name}, naive"] = _post_timed(server, connections, seconds)
+        with new_store() as location, ServerProcess(location, module=_FASTAPI) as server:
+            posted[f"{name}, FastAPI"] = _post_timed(server, connections, seconds)
+    return posted
+
+
+def _sum(turns: list[dict[str, Posted]], service: str) -> Posted:
+    """Return the turns of a service as one measurement."""
+    outcomes = [turn[service].outcome for turn in turns]
+    latencies = list(chain.from_iterable(outcome.latencies for outcome in outcomes))
+    cpu = sum(turn[service].cpu * len(turn[service].outcome.latencies) for turn in turns)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return Posted(Outcome(seconds, latencies), cpu / len(latencies))
 
 
 def _post_timed(server: ServerProcess, connections: int, seconds: float) -> Posted:

@@ -19,6 +19,7 @@ _PRODUCER = "https://github.com/OpenLineage/OpenLineage/tree/1.54.0/integration/
 _SPEC = "https://openlineage.io/spec"
 _COLUMNS = 12
 _READ = 2  # tables that a job reads
+_TASKS = 20  # jobs of a DAG
 _NEAR = 60  # a job reads tables that were added shortly before its own, as layers of a warehouse do
 
 
@@ -48,7 +49,9 @@ class Warehouse:
 
 def _event(number: int, sources: list[int], run: str, at: dt.datetime) -> dict[str, Any]:
     nominal = at.replace(hour=0, minute=0, second=0).isoformat()
-    parent = {"namespace": JOBS_NAMESPACE, "name": f"dag_{number // 20:04d}"}
+    dag = number // _TASKS
+    parent = {"namespace": JOBS_NAMESPACE, "name": f"dag_{dag:04d}"}
+    parent_run = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{nominal} {dag}"))
     return {
         "eventTime": at.isoformat(),
         "eventType": "COMPLETE",
@@ -56,7 +59,7 @@ def _event(number: int, sources: list[int], run: str, at: dt.datetime) -> dict[s
             "runId": run,
             "facets": {
                 "nominalTime": _facet("NominalTimeRunFacet", nominalStartTime=nominal),
-                "parent": _facet("ParentRunFacet", run={"runId": run}, job=parent),
+                "parent": _facet("ParentRunFacet", run={"runId": parent_run}, job=parent),
             },
         },
         "job": {

@@ -6,6 +6,7 @@ DownriverError
 ├── InvalidRequestError        a parameter, option or setting is invalid
 ├── InvalidAssetError          an asset cannot be registered as described
 ├── EntityNotFoundError        no dataset, column or job has this name; lists similar names
+├── ColumnsNotFoundError       the dataset or job exists, but none of its columns are known
 ├── AmbiguousNameError         a name matches several entities; lists the candidates
 ├── CodeLimitError             reading code takes more time or memory than is allowed
 ├── StoreError                 the store cannot be used
@@ -94,6 +95,17 @@ class EntityNotFoundError(DownriverError):
         super().__init__(f"No dataset, column or job named {name!r}.{hint}")
         self.name = name
         self.near = list(near)
+
+
+class ColumnsNotFoundError(DownriverError):
+    """The dataset or job exists, but no event contained a column of it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The columns of {name!r} are unknown: no event contained a schema or columnLineage "
+            "facet for it."
+        )
+        self.name = name
 
 
 class AmbiguousNameError(DownriverError):

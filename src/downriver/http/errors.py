@@ -33,6 +33,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.CodeLimitError, 422),
     (errors.EventTooLargeError, 413),
     (errors.EntityNotFoundError, 404),
+    (errors.ColumnsNotFoundError, 404),
     (errors.AmbiguousNameError, 409),
     (errors.UnauthorizedError, 401),
     (errors.ForbiddenError, 403),

@@ -137,6 +137,14 @@ class TestColumnLineage:
         answer = client.get("/api/v1/column-lineage", params={"nodeId": node})
         assert answer.status_code == 404
 
+    @pytest.mark.parametrize("node", [f"dataset:{DATABASE}:bare", f"job:{JOBS}:plain"])
+    def test_a_node_without_columns_is_not_called_unknown(self, client, lineage, node):
+        ingest(lineage, run_event("plain", outputs=[dataset("bare")]))
+        answer = client.get("/api/v1/column-lineage", params={"nodeId": node})
+        assert answer.status_code == 404
+        assert answer.json()["error"] == "ColumnsNotFound"
+        assert "no event contained a schema" in answer.json()["message"]
+
 
 class TestUpstreamRuns:
     @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.errors import ColumnsNotFoundError, InvalidRequestError
 from downriver.graph import Question, trace
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.marquez.graph_facts import node_of
@@ -162,7 +162,7 @@ def _columns_of(session: StoreSession, node_id: str, view: CatalogSnapshot) -> _
         for field in fields
     }
     if not columns:
-        raise EntityNotFoundError(node_id)
+        raise ColumnsNotFoundError(str(entity.id))
     resolved = [session.resolve(column, view) for column in sorted(columns)]
     return _Roots(resolved, None if isinstance(entity.id, JobId) else entity)
 
