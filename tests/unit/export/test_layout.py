@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from downriver.export.pictures.layout import Layout, Link, Slot, lay_out, spread
+from downriver.export.pictures.layout import Layout, Link, Place, Slot, lay_out, spread
 
 NAMES = [f"n{number}" for number in range(12)]
 graphs = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=30)
@@ -143,3 +143,26 @@ def test_lanes_grow_with_the_nodes_however_far_the_edges_reach(count):
     # The sweeps are few and pass each slot once: slots are the work. A lane for every edge here
     # would take some count * count / 2 of them.
     assert sum(map(len, layout.lanes.values())) <= 4 * count
+
+
+def test_places_of_a_screen_are_kept() -> None:
+    # On its own, the layout would put `b` between `a` and `c`, and cross no edges.
+    edges = [("a", "c"), ("b", "c"), ("a", "d"), ("b", "d"), ("c", "b")]
+    places = {
+        "a": Place(0, 50.0),
+        "b": Place(0, 10.0),
+        "c": Place(3, 5.0),
+        "d": Place(7, 5.0),
+    }
+    kept = lay_out(list(places), edges, places)
+    assert kept.slots["b"] == Slot(0, 0)
+    assert kept.slots["a"] == Slot(0, 1)
+    assert [kept.slots[name].layer for name in "acd"] == [0, 1, 2]
+    (lane,) = kept.lanes["a", "d"]
+    assert lane.layer == 1
+
+
+def test_places_are_not_kept_if_an_edge_would_stay_inside_a_layer() -> None:
+    places = {"a": Place(0, 0.0), "b": Place(0, 1.0)}
+    assert lay_out(["a", "b"], [("a", "b")], places) == lay_out(["a", "b"], [("a", "b")])
+    assert lay_out(["a", "b"], [], {"a": places["a"]}) == lay_out(["a", "b"], [])

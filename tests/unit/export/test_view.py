@@ -97,6 +97,25 @@ def test_what_is_not_on_a_locked_path_is_faded():
     assert "dr-faded" not in drawn(nodes=[ORDERS], edges=[])
 
 
+def test_cards_are_arranged_as_on_the_screen():
+    places = {ORDERS.id: (-1, 0.0), LOAD.id: (1, 300.0), MARTS.id: (1, 20.0), REPORT.id: (4, 9.0)}
+    nodes = [msgspec.structs.replace(node, place=places[node.id]) for node in VIEW.nodes]
+    svg = ET.fromstring(drawn(nodes=nodes, edges=[]))
+    cards = [
+        (group.get("transform", "")[len("translate(") : -1].split(), "".join(group.itertext()))
+        for group in svg.iter(f"{SVG}g")
+        if group.find(f"{SVG}rect[@class='dr-card']") is not None
+    ]
+
+    def corner(name: str) -> tuple[float, float]:
+        ((x, y),) = [place for place, text in cards if name in text.splitlines()[0]]
+        return float(x), float(y)
+
+    assert corner("orders")[0] < corner("marts")[0] < corner("report")[0]
+    assert corner("marts")[0] == pytest.approx(corner("load")[0], abs=60)  # centred
+    assert corner("marts")[1] < corner("load")[1]
+
+
 @pytest.mark.parametrize("output_format", ["svg", "mermaid"])
 @pytest.mark.parametrize(
     "word",

@@ -12,6 +12,7 @@ from downriver.model.control_characters import BIDIRECTIONAL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from downriver.export.pictures.layout import Place
     from downriver.model.views.drawn_view import DrawnEdge
 
 Owner: TypeAlias = tuple[str, str]  # the namespace and name of a dataset
@@ -41,7 +42,8 @@ class Drawing(NamedTuple):
     """A trace made ready to draw, in an order that does not depend on the order of its lists.
 
     `captions` are words beside the names of nodes, by id. `faded` are the ids of nodes that are not
-    on a locked path. `summary` says how much of a graph is drawn.
+    on a locked path. `summary` says how much of a graph is drawn. `places` are those of nodes on a
+    screen, by id.
     """
 
     root: TraceNode
@@ -52,6 +54,7 @@ class Drawing(NamedTuple):
     captions: Mapping[str, str] = MappingProxyType({})
     faded: frozenset[str] = frozenset()
     summary: str = ""
+    places: Mapping[str, Place] = MappingProxyType({})
 
     @classmethod
     def of(cls, trace: Trace) -> Drawing:

@@ -33,6 +33,13 @@ class Slot(NamedTuple):
     order: int
 
 
+class Place(NamedTuple):
+    """Where a screen shows a node: its layer, and the height of its middle in that layer."""
+
+    layer: int
+    height: float
+
+
 class Layout(msgspec.Struct, frozen=True):
     """The slot of every node, and the slots left free for edges that cross several layers.
 
@@ -52,19 +59,27 @@ class Link(NamedTuple):
     target_offset: float
 
 
-def lay_out(node_ids: Sequence[str], edges: Sequence[Edge]) -> Layout:
+def lay_out(
+    node_ids: Sequence[str], edges: Sequence[Edge], places: Mapping[str, Place] | None = None
+) -> Layout:
     """Place nodes in layers so that edges point to later layers, except one edge in each cycle.
 
-    Every edge must join two of `node_ids`. An edge from a node to itself is ignored.
+    Every edge must join two of `node_ids`. An edge from a node to itself is ignored. The layers and
+    orders of `places` are kept if they are those of all nodes and no edge stays inside a layer.
     """
     names = sorted(set(node_ids))
     index = {name: number for number, name in enumerate(names)}
     arcs = sorted({(index[source], index[target]) for source, target in edges if source != target})
-    walk = _walk(len(names), arcs)
-    forward = sorted({arc[::-1] if arc in walk.back else arc for arc in arcs})
-    layers = _layer(walk.topological, forward)
-    ranks = _Ranks.of(layers, walk.preorder, forward)
-    slots = ranks.uncross()
+    known = [places[name] for name in names if name in places] if places else []
+    if len(known) == len(names) and all(known[a].layer != known[b].layer for a, b in arcs):
+        ranks = _Ranks.kept(known, arcs)
+        slots = ranks.number(ranks.rows)
+    else:
+        walk = _walk(len(names), arcs)
+        forward = sorted({arc[::-1] if arc in walk.back else arc for arc in arcs})
+        layers = _layer(walk.topological, forward)
+        ranks = _Ranks.of(layers, walk.preorder, forward)
+        slots = ranks.uncross()
     return Layout(
         slots={name: slots[number] for name, number in index.items()},
         lanes={
@@ -149,9 +164,28 @@ class _Ranks:
             self._number(row)
 
     @classmethod
-    def of(cls, layers: list[int], preorder: list[int], forward: list[_Arc]) -> _Ranks:
-        """Cut edges that cross layers into steps from each layer to the next."""
-        layers, preorder = layers.copy(), preorder.copy()
+    def kept(cls, places: list[Place], arcs: list[_Arc]) -> _Ranks:
+        """Keep nodes in their places, and long edges on the straight line between their ends."""
+        dense = {layer: number for number, layer in enumerate(sorted({p.layer for p in places}))}
+        layers = [dense[place.layer] for place in places]
+        forward = {(a, b) if layers[a] < layers[b] else (b, a) for a, b in arcs}
+        heights = [place.height for place in places]
+        return cls.of(layers, heights, sorted(forward), straight=True)
+
+    @classmethod
+    def of(
+        cls,
+        layers: list[int],
+        preorder: Sequence[float],
+        forward: list[_Arc],
+        *,
+        straight: bool = False,
+    ) -> _Ranks:
+        """Cut edges that cross layers into steps from each layer to the next.
+
+        Lanes are beside the target of their edge, or `straight` between its ends.
+        """
+        layers, order = layers.copy(), [*preorder]
         steps: list[_Arc] = []
         lanes: dict[_Arc, list[int]] = {}
         room = _LANES_PER_NODE * len(layers)
@@ -163,11 +197,12 @@ class _Ranks:
                 break
             lane = list(range(len(layers), len(layers) + len(crossed)))
             layers += crossed
-            preorder += [preorder[target]] * len(lane)
+            start, end = order[source] if straight else order[target], order[target]
+            order += [start + (end - start) * n / (len(lane) + 1) for n in range(1, len(lane) + 1)]
             lanes[source, target] = lane
             steps += zip([source, *lane], [*lane, target], strict=True)
         rows: list[list[int]] = [[] for _ in range(max(layers, default=-1) + 1)]
-        for point in sorted(range(len(layers)), key=lambda point: (preorder[point], point)):
+        for point in sorted(range(len(layers)), key=lambda point: (order[point], point)):
             rows[layers[point]].append(point)
         return cls(rows, steps, lanes)
 
@@ -183,8 +218,12 @@ class _Ranks:
             patience -= 1
             if crossings < fewest:
                 best, fewest, patience = [row.copy() for row in self.rows], crossings, _PATIENCE
+        return self.number(best)
+
+    def number(self, rows: list[list[int]]) -> list[Slot]:
+        """Return the slot of each point in layers of this order."""
         slots = [Slot(0, 0)] * len(self.position)
-        for layer, row in enumerate(best):
+        for layer, row in enumerate(rows):
             for order, point in enumerate(row):
                 slots[point] = Slot(layer, order)
         return slots

@@ -31,8 +31,9 @@ from downriver.export.pictures.svg_shapes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from downriver.export.pictures.layout import Place
     from downriver.export.pictures.svg_shapes import Point
     from downriver.model.answers import Trace, TraceNode
 
@@ -51,7 +52,7 @@ class SvgLayout:
         self.cards = [NodeCard(nodes, sketch) for nodes in ([node] for node in alone)]
         self.cards += [NodeCard(nodes, sketch) for nodes in tables.values()]
         self.home = {node.id: card for card in self.cards for node in card.nodes}
-        self.layout = self._lay_out()
+        self.layout = self._lay_out(sketch.places)
         self.tracks = self._assign_tracks()
         self.fans = self._fan_out()
         self.lane_tops: dict[Slot, float] = {}
@@ -72,10 +73,12 @@ class SvgLayout:
         source, target = self.ends(line)
         return source is target
 
-    def _lay_out(self) -> Layout:
+    def _lay_out(self, places: Mapping[str, Place]) -> Layout:
         ends = [self.ends(line) for line in self.lines]
         layout = lay_out(
-            [card.key for card in self.cards], [(source.key, target.key) for source, target in ends]
+            [card.key for card in self.cards],
+            [(source.key, target.key) for source, target in ends],
+            {self.home[node_id].key: place for node_id, place in places.items()},
         )
         for card in self.cards:
             card.slot = layout.slots[card.key]

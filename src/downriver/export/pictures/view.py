@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from downriver.errors import InvalidRequestError
 from downriver.export.pictures.drawing import Drawing, DrawnLine, counted, words_of
+from downriver.export.pictures.layout import Place
 from downriver.export.pictures.mermaid import draw_mermaid
 from downriver.export.pictures.svg import draw_svg
 from downriver.model.answers import TraceNode
@@ -78,6 +79,7 @@ def _sketch(view: DrawnView) -> Drawing:
         captions={node_id: caption for node_id, caption in captions.items() if caption},
         faded=frozenset(node.id for node in view.nodes if node.faded),
         summary=", ".join(_summary(view)),
+        places={node.id: Place(*node.place) for node in view.nodes if node.place},
     )
 
 

@@ -24,6 +24,7 @@ class DrawnNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A dataset, a job, or a group of `members` nodes; `faded` when it is not on a locked path.
 
     `columns` are the rows that are shown, `column_rest` counts those below them that are not.
+    `place` is the layer of the node from the left, and the height of its middle.
     """
 
     id: str
@@ -40,6 +41,7 @@ class DrawnNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     blind_spot_count: int = 0
     change: Change | None = None
     faded: bool = False
+    place: tuple[int, float] | None = None
 
 
 class DrawnEdge(msgspec.Struct, kw_only=True, omit_defaults=True):

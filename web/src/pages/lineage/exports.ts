@@ -30,6 +30,7 @@ export function viewOf(format: ExportFormat, state: LineageState, merged: Merged
     const { node } = placed;
     return {
       ...nodeOf(placed, state),
+      place: [placed.layer, placed.y + placed.height / 2],
       upstream_rest: Math.max(0, node.upstream_total - (known.upstream.get(node.id) ?? 0)),
       downstream_rest: Math.max(0, node.downstream_total - (known.downstream.get(node.id) ?? 0)),
       faded: onPath !== null && !onPath.nodes.has(node.id),
