@@ -1,7 +1,7 @@
 /** Findings of the monitor, the same on every page. */
 
 import type { Finding } from "../api/types";
-import { asWords, formatAge, formatTime, plural } from "./format";
+import { asWords, formatAge, formatTime, plural, withTimes } from "./format";
 import type { IconName } from "./icons";
 import { EntityLink, Owners } from "./page";
 import { Badge, type Tone } from "./parts";
@@ -20,7 +20,7 @@ export function FindingList({ findings }: { findings: readonly Finding[] }) {
         <li key={finding.id || `${finding.kind} ${finding.entity} ${finding.subject}`}>
           <Badge {...SEVERITIES[finding.severity]}>{asWords(finding.kind)}</Badge>
           <div>
-            <p>{finding.message}</p>
+            <p>{withTimes(finding.message)}</p>
             <p className={styles.line}>
               <EntityLink id={finding.entity} />
               {finding.affected_count ? <span>{plural(finding.affected_count, "entity", "entities")} downstream</span> : null}

@@ -58,8 +58,8 @@ export const EdgeOverlay = memo(function EdgeOverlay({ edges, columns, nodes, pi
             title={columnText(edge)}
             onClick={() => onPick({ kind: "column", edge })}
           >
-            {clause(edge.subtype)}
-            {edge.confidence === "exact" ? null : <em> {edge.confidence}</em>}
+            {clauseText(edge)}
+            {edge.confidence === "exact" ? null : <em>{` ${edge.confidence}`.slice(edge.type === "INDIRECT" ? 0 : 1)}</em>}
             {countText(count)}
           </button>
       ))}
@@ -79,16 +79,16 @@ interface LabelledEdge extends SceneColumnEdge {
 export function labelled(columns: readonly SceneColumnEdge[], nodes: readonly SceneNode[]): LabelledEdge[] {
   const groups = new Map<string, SceneColumnEdge[]>();
   for (const line of columns) {
-    const { source, target, type, subtype, confidence } = line.edge;
+    const { source, target, type, confidence } = line.edge;
     if (type !== "INDIRECT" && confidence === "exact") continue;
-    const key = [source.dataset, target.dataset, subtype, confidence].join("\u0000");
+    const key = [source.dataset, target.dataset, type, clauseText(line.edge), confidence].join("\u0000");
     groups.set(key, [...(groups.get(key) ?? []), line]);
   }
   const taken: Area[] = nodes.map(({ x, y, width, height }) => [x, y, x + width, y + height]);
   return [...groups.values()].map((lines) => {
     const line = lines[Math.floor(lines.length / 2)]!;
     const { edge } = line;
-    const letters = `${clause(edge.subtype)}${edge.confidence === "exact" ? "" : ` ${edge.confidence}`}${countText(lines.length)}`.length;
+    const letters = `${clauseText(edge)}${edge.confidence === "exact" ? "" : ` ${edge.confidence}`}${countText(lines.length)}`.length;
     const [place, area] = freePlace(line, letters * LETTER_WIDTH + 14, taken);
     taken.push(area);
     return { ...line, place, count: lines.length };
@@ -120,6 +120,11 @@ function overlap(one: Area, other: Area): number {
   const width = Math.min(one[2], other[2]) - Math.max(one[0], other[0]);
   const height = Math.min(one[3], other[3]) - Math.max(one[1], other[1]);
   return width > 0 && height > 0 ? width * height : 0;
+}
+
+/** The clause of an indirect edge. How a direct edge transforms its value is in its title. */
+function clauseText({ type, subtype }: SceneColumnEdge["edge"]): string {
+  return type === "INDIRECT" ? clause(subtype) : "";
 }
 
 function countText(count: number): string {

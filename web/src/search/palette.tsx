@@ -123,7 +123,7 @@ function SearchBox({ close, pick }: PaletteProps) {
               {markMatches(hit.label, words).map((piece, part) => (piece.matched ? <mark key={part}>{piece.text}</mark> : piece.text))}
             </span>
             <span className={styles.where} title={hit.namespace}>{placeOf(hit)}</span>
-            <span className={styles.kind}>{hit.kind === "dataset" ? (hit.type ?? hit.kind) : hit.kind}</span>
+            <span className={styles.kind}>{(hit.kind === "dataset" ? (hit.type ?? hit.kind) : hit.kind).replaceAll("_", " ")}</span>
           </li>
         ))}
       </ul>

@@ -2,7 +2,7 @@ import { useGet } from "../../api/queries";
 import type { EntityView, Incident } from "../../api/types";
 import { FindingList } from "../../design/findings";
 import { formatAge, plural, withTimes } from "../../design/format";
-import { BlindSpots, EntityLink, Loaded, Owners, Table } from "../../design/page";
+import { BlindSpots, EntityLink, LinkedText, Loaded, Owners, Table } from "../../design/page";
 import { Badge, CopyButton, Empty, Panel, type Tone } from "../../design/parts";
 import styles from "./entity.module.css";
 
@@ -16,7 +16,7 @@ export function IncidentPanel({ entity }: { entity: EntityView }) {
       {(incident) => (
         <>
           <Panel title={<Badge tone={TONES[incident.status]}>{incident.status}</Badge>} actions={<CopyButton text={textOf(incident)} label="Copy report" />} label="Incident report">
-            <p>{withTimes(incident.summary)}</p>
+            <p><LinkedText text={withTimes(incident.summary)} ids={incident.suspects.map((suspect) => suspect.id)} /></p>
             <p className={styles.muted}>
               Last success: {incident.last_success ? formatAge(incident.last_success) : "none is known"}. {plural(incident.looked_at, "entity", "entities")} upstream examined.
               {incident.owners_to_tell.length ? ` Notify ${incident.owners_to_tell.join(", ")}.` : ""}
@@ -32,7 +32,7 @@ export function IncidentPanel({ entity }: { entity: EntityView }) {
                     <td><EntityLink id={suspect.id} /></td>
                     <td data-numeric>{suspect.score.toFixed(2)}</td>
                     <td data-numeric>{suspect.distance}</td>
-                    <td className={styles.text}>{suspect.reasons.join("; ")}</td>
+                    <td className={styles.text}>{withTimes(suspect.reasons.join("; "))}</td>
                     <td>{formatAge(suspect.since)}</td>
                     <td><Owners owners={suspect.owners ?? []} /></td>
                   </tr>

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
-import type { CertifiedPaths, Findings, Kpis, Popular, RecordedVerdicts, Runs, Status } from "../../api/types";
+import type { CertifiedPaths, Finding, Findings, Kpis, Popular, RecordedVerdicts, Runs, Status } from "../../api/types";
 import { FindingList } from "../../design/findings";
 import { formatCount, formatTime, plural } from "../../design/format";
 import { Icon } from "../../design/icons";
@@ -60,14 +60,21 @@ function Attention() {
 }
 
 const SHOWN = 6;
+const SORTED = 100; // findings from which the gravest are shown
+const GRAVITY = ["critical", "warning", "info"];
+
+/** Findings of the same severity keep their order: the newest first. */
+export function gravestFirst(findings: readonly Finding[]): Finding[] {
+  return findings.toSorted((one, other) => GRAVITY.indexOf(one.severity) - GRAVITY.indexOf(other.severity));
+}
 
 function OpenFindings() {
-  const findings = useGet<Findings>("/v1/drift", { limit: SHOWN });
+  const findings = useGet<Findings>("/v1/drift", { limit: SORTED });
   const total = findings.data?.total ?? 0;
   return (
     <Panel title="Open findings" actions={total ? <Badge tone="warning">{formatCount(total)}</Badge> : undefined} flush label="Open findings">
       <Loaded query={findings} height={140}>
-        {(data) => data.findings.length ? <FindingList findings={data.findings} /> : (
+        {(data) => data.findings.length ? <FindingList findings={gravestFirst(data.findings).slice(0, SHOWN)} /> : (
           <p className={styles.quiet}><Icon name="check" size={14} /> No open finding. <code>downriver watch</code> looks for drift, late runs and failed checks.</p>
         )}
       </Loaded>

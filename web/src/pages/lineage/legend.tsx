@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { Button } from "../../design/parts";
 import { Mark, ReachMark, markText } from "../../graph/cards/marks";
 import styles from "./lineage.module.css";
@@ -16,8 +16,16 @@ const LEGEND_TAG = [{ tag: "pii", origin: "column:NAMESPACE:dataset:column" }] a
 /** The meaning of lines and marks. */
 export function Legend({ diff }: { diff: boolean }) {
   const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
   return (
-    <div className={styles.legend}>
+    <div
+      ref={box}
+      className={styles.legend}
+      onBlur={(event) => box.current?.contains(event.relatedTarget) || setOpen(false)}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") setOpen(false);
+      }}
+    >
       <Button aria-expanded={open} onClick={() => setOpen(!open)}>Legend</Button>
       {open ? (
         <div className={styles.legendBox}>
