@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -49,3 +50,15 @@ def test_a_wheel_contains_the_built_ui(built_ui: None, tmp_path: Path) -> None:
     assert "downriver/http/web/index.html" in names
     assert any(name.startswith("downriver/http/web/assets/") for name in names)
     assert not any("node_modules" in name for name in names)
+
+
+@pytest.mark.slow
+def test_the_first_load_of_the_largest_page_is_small(built_ui: None) -> None:
+    assets = ROOT / "src" / "downriver" / "http" / "web" / "assets"
+    entry = (assets.parent / "index.html").read_text(encoding="utf-8")
+    loaded = set(re.findall(r'/assets/([^"]+)', entry))
+    loaded |= {file.name for file in assets.glob("l[ai]*.[cj]s*") if file.suffix != ".gz"}
+    assert any(name.startswith("lineage_canvas") for name in loaded)
+    compressed = [assets / f"{name}.gz" for name in loaded]
+    sizes = [file.stat().st_size if file.exists() else 1_000 for file in compressed]
+    assert 100_000 < sum(sizes) < 250_000
