@@ -45,8 +45,8 @@ it("formats sizes and codes", () => {
 it("finds the ids in a sentence, the longest first", () => {
   const ids = ["dataset:pg://h:1:orders", "dataset:pg://h:1:orders_old"];
   expect(splitAtIds(`a reads ${ids[1]}`, ids)).toEqual([
-    { text: "a reads ", isId: false },
-    { text: ids[1], isId: true },
+    { text: "a reads " },
+    { text: ids[1], id: ids[1] },
   ]);
-  expect(splitAtIds("nothing", [])).toEqual([{ text: "nothing", isId: false }]);
+  expect(splitAtIds("nothing", [])).toEqual([{ text: "nothing" }]);
 });

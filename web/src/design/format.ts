@@ -111,12 +111,33 @@ export function nameOf(id: string): string {
   return column === undefined ? name : `${name}.${column}`;
 }
 
-/** Divide a text at the ids in it. */
-export function splitAtIds(text: string, ids: readonly string[]): { text: string; isId: boolean }[] {
+/** Names by which a text may mention entities: those that only one of them has. */
+export function namesOf(ids: readonly string[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  const several = new Set<string>();
+  for (const id of new Set(ids)) {
+    const name = nameOf(id);
+    if (found.has(name)) several.add(name);
+    found.set(name, id);
+  }
+  for (const name of several) found.delete(name);
+  return found;
+}
+
+/** Divide a text at the ids in it, and at whole names that stand for an id. */
+export function splitAtIds(text: string, ids: readonly string[], names: ReadonlyMap<string, string> = NO_NAMES): { text: string; id?: string }[] {
   // The longest first: an id may be the beginning of another one.
-  const pattern = [...new Set(ids)].sort((one, other) => other.length - one.length).map((id) => id.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
-  if (pattern === "") return [{ text, isId: false }];
-  return text.split(new RegExp(`(${pattern})`)).map((part, at) => ({ text: part, isId: at % 2 === 1 })).filter((part) => part.text !== "");
+  const known = [...ids.map((id) => [id, escaped(id)] as const), ...[...names.keys()].map((name) => [name, `(?<![\\w./:$-])${escaped(name)}(?![\\w$/-]|\\.\\w)`] as const)];
+  const pattern = known.sort(([one], [other]) => other.length - one.length).map(([, source]) => source).join("|");
+  if (pattern === "") return [{ text }];
+  const parts = text.split(new RegExp(`(${pattern})`));
+  return parts.map((part, at) => (at % 2 === 1 ? { text: part, id: names.get(part) ?? part } : { text: part })).filter((part) => part.text !== "");
+}
+
+const NO_NAMES: ReadonlyMap<string, string> = new Map();
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
 /** Words of a code, as `column_dropped` → `Column dropped`. */

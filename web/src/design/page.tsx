@@ -149,8 +149,8 @@ export function Name({ text }: { text: string }) {
 }
 
 /** A message of the server, with the entities that it names as links. */
-export function LinkedText({ text, ids }: { text: string; ids: readonly string[] }) {
-  return splitAtIds(text, ids).map((part, at) => (part.isId ? <EntityLink key={at} id={part.text} /> : part.text));
+export function LinkedText({ text, ids, names }: { text: string; ids: readonly string[]; names?: ReadonlyMap<string, string> | undefined }) {
+  return splitAtIds(text, ids, names).map((part, at) => (part.id === undefined ? part.text : <EntityLink key={at} id={part.id} />));
 }
 
 export function Tags({ tags }: { tags: readonly string[] }) {
@@ -206,10 +206,10 @@ export function BlindSpots({ spots, open }: { spots: readonly { kind: string; en
   );
 }
 
-/** A message of the server. Text between backticks is code, and the given ids are links. */
-export function Prose({ text, ids = [] }: { text: string; ids?: readonly string[] }) {
+/** A message of the server. Text between backticks is code, and the given ids and names are links. */
+export function Prose({ text, ids = [], names }: { text: string; ids?: readonly string[]; names?: ReadonlyMap<string, string> }) {
   return text.split("`").map((part, at) => {
-    const linked = <LinkedText key={at} text={part} ids={ids} />;
+    const linked = <LinkedText key={at} text={part} ids={ids} names={names} />;
     return at % 2 === 1 ? <code key={at}>{linked}</code> : linked;
   });
 }

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
+import { linesOf, partOf } from "./ask";
 import { extendAnswer, NO_ANSWER, parseEvents } from "./answer_stream";
 
 const STREAM =
@@ -32,4 +33,16 @@ describe("the stream of an answer", () => {
   it("reports an error in the server's words", () => {
     expect(extendAnswer(NO_ANSWER, { event: "error", data: { detail: "No model." } })).toMatchObject({ state: "failed", error: "No model." });
   });
+});
+
+test("a block of code is one line of an answer", () => {
+  expect(linesOf("Here:\n```mermaid\na --> b\n\nb --> c\n```\nDone.\n")).toEqual(["Here:", "```mermaid\na --> b\n\nb --> c\n```", "Done."]);
+  expect(linesOf("```\nnot closed")).toEqual(["```\nnot closed"]);
+  expect(linesOf("one\n\ntwo")).toEqual(["one", "", "two"]);
+});
+
+test("the graph of an answer shows the side that it is about", () => {
+  expect(partOf([{ name: "find", arguments: {} }, { name: "analyze_impact", arguments: {} }]).direction).toBe("downstream");
+  expect(partOf([{ name: "trace_upstream", arguments: {} }]).direction).toBe("upstream");
+  expect(partOf([])).toEqual({});
 });

@@ -1,11 +1,11 @@
-import { useEffect, useRef, useState, type FormEvent } from "react";
+import { useEffect, useMemo, useRef, useState, type FormEvent } from "react";
 import { ApiError } from "../../api/client";
 import { useGet } from "../../api/queries";
 import type { Kpis } from "../../api/types";
-import { nameOf } from "../../design/format";
-import { Icon } from "../../design/icons";
+import { asWords, nameOf, namesOf } from "../../design/format";
+import { Icon, type IconName } from "../../design/icons";
 import { Page, Prose } from "../../design/page";
-import { Button } from "../../design/parts";
+import { Badge, Button, CopyBlock, type Tone } from "../../design/parts";
 import { NO_ANSWER, streamAnswer, type Answer, type ToolStep } from "./answer_stream";
 import { Neighbourhood } from "../entity/neighbourhood";
 import styles from "./ask.module.css";
@@ -74,12 +74,55 @@ function AnswerView({ answer }: { answer: Answer }) {
   return (
     <div className={styles.answer} aria-live="polite" aria-busy={answer.state === "running"}>
       {answer.steps.map((step, at) => <Step key={at} step={step} />)}
-      {answer.text ? <div className={styles.text}><Prose text={answer.text.trimEnd()} ids={[...(answer.candidates ?? []), ...answer.steps.flatMap((step) => step.nodes ?? [])]} /></div> : null}
+      {answer.text ? <AnswerText answer={answer} /> : null}
       {answer.state === "running" && !answer.text ? <p className={styles.thinking}>Looking it up …</p> : null}
       {answer.error ? <p className={styles.error} role="alert">{answer.error}</p> : null}
-      {answer.root && answer.state === "done" ? <Neighbourhood label="Graph of the answer" root={answer.root} /> : null}
+      {answer.root && answer.state === "done" ? <Neighbourhood label="Graph of the answer" root={answer.root} {...partOf(answer.steps)} /> : null}
     </div>
   );
+}
+
+const MARKS: Record<string, { tone: Tone; icon: IconName }> = {
+  breaking: { tone: "breaking", icon: "breaking" },
+  warning: { tone: "warning", icon: "warning" },
+  safe: { tone: "safe", icon: "check" },
+  BLOCKED: { tone: "breaking", icon: "breaking" },
+  CAUTION: { tone: "warning", icon: "warning" },
+  APPROVED: { tone: "safe", icon: "check" },
+};
+
+/** The text with links to what it names. A severity or decision at the start of a line is a badge. */
+function AnswerText({ answer }: { answer: Answer }) {
+  const nodes = useMemo(() => answer.steps.flatMap((step) => step.nodes ?? []), [answer.steps]);
+  const ids = [...(answer.candidates ?? []), ...nodes];
+  const names = useMemo(() => namesOf(nodes), [nodes]);
+  return (
+    <div className={styles.text}>
+      {linesOf(answer.text).map((line, at) => {
+        if (line.startsWith(FENCE)) return <CopyBlock key={at} text={line.replace(/^```.*\n|\n?```$/g, "")} label="Copy" />;
+        const [, indent = "", word = "", rest = line] = /^(\s*)(\w+): (.*)$/.exec(line) ?? [];
+        const mark = MARKS[word];
+        return <div key={at} className={indent ? styles.item : undefined}>{mark ? <><Badge {...mark}>{asWords(word)}</Badge> <Prose text={rest} ids={ids} names={names} /></> : <Prose text={line || " "} ids={ids} names={names} />}</div>;
+      })}
+    </div>
+  );
+}
+
+const FENCE = "```";
+
+/** The lines of an answer; a block of code, as of a diagram, is one of them. */
+export function linesOf(text: string): string[] {
+  const parts = text.trimEnd().split(/(^```[\s\S]*?(?:^```$|(?![\s\S])))/m);
+  return parts.flatMap((part, at) => (at % 2 === 1 ? [part] : part.replace(/^\n|\n$/g, "").split("\n").filter((line) => line !== "" || parts.length === 1)));
+}
+
+const REACH = 6; // steps of the graph of an answer about one side
+
+/** The side of the lineage that an answer is about, by its last tool. */
+export function partOf(steps: readonly ToolStep[]): { direction?: "upstream" | "downstream"; depth?: number } {
+  const tool = steps.at(-1)?.name ?? "";
+  if (/impact|downstream/.test(tool)) return { direction: "downstream", depth: REACH };
+  return tool.includes("upstream") ? { direction: "upstream", depth: REACH } : {};
 }
 
 function Step({ step }: { step: ToolStep }) {

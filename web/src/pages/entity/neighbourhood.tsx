@@ -12,10 +12,18 @@ import styles from "./entity.module.css";
 const LineageCanvas = lazy(async () => ({ default: (await import("../../graph/lineage_canvas")).LineageCanvas }));
 const HEIGHT = 260;
 
-/** The direct neighbours of an entity, as a small graph. */
-export function Neighbourhood({ root, label = "Lineage", asOf }: { root: string; label?: string; asOf?: string | undefined }) {
+interface Props {
+  root: string;
+  label?: string;
+  asOf?: string | undefined;
+  direction?: "both" | "upstream" | "downstream";
+  depth?: number;
+}
+
+/** The direct neighbours of an entity, or more of one side, as a small graph. */
+export function Neighbourhood({ root, label = "Lineage", asOf, direction = "both", depth = 1 }: Props) {
   const [, navigate] = useLocation();
-  const graph = useGet<Graph>("/v1/graph", { entity: root, direction: "both", depth: 1, limit: 40, as_of: asOf });
+  const graph = useGet<Graph>("/v1/graph", { entity: root, direction, depth, limit: 40, as_of: asOf });
   const reaching = useReachingTags(asOf);
   const nodes = useMemo(() => withReaching(graph.data?.nodes ?? [], reaching), [graph.data, reaching]);
   return (
@@ -24,7 +32,7 @@ export function Neighbourhood({ root, label = "Lineage", asOf }: { root: string;
         <Loaded query={graph} height={HEIGHT - 32}>
           {(data) => (
             <Suspense fallback={<Skeleton height={HEIGHT} />}>
-              <LineageCanvas nodes={nodes} edges={data.edges} generation={root} focus={data.root ?? root} onOpen={(id) => navigate(entityPath(id, asOf))} height={HEIGHT} />
+              <LineageCanvas nodes={nodes} edges={data.edges} generation={root} {...(depth === 1 ? { focus: data.root ?? root } : {})} onOpen={(id) => navigate(entityPath(id, asOf))} height={HEIGHT} />
             </Suspense>
           )}
         </Loaded>
