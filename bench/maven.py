@@ -23,6 +23,7 @@ DELTA = (
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
 NEO4J = "org.neo4j:neo4j:5.26.0"
+TRINO_PARSER = "io.trino:trino-parser:435"  # the last one for Java 17
 KAFKA = "org.apache.kafka:kafka_2.13:4.3.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SPARK_KAFKA = (
@@ -91,7 +92,7 @@ def _ivy() -> Path:
 
 
 if __name__ == "__main__":
-    for program in (NEO4J, KAFKA):
+    for program in (NEO4J, KAFKA, TRINO_PARSER):
         fetch_program(program)
     for jar in (*DELTA, *SPARK_KAFKA, ICEBERG, OPENLINEAGE):
         fetch_jar(jar)

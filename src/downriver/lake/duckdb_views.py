@@ -43,7 +43,9 @@ def render_views(lake: Folder) -> str:
         if name.partition(".")[0] in _LAYERS and name in schemas.BY_NAME
     ]
     head = f"-- Views of version {snapshot.version}. Create them again after each build.\n"
-    return head + "\n".join([*statements, *(f"{text};" for text in _DERIVED)]) + "\n"
+    return (
+        head + "\n".join([*statements, *(f"{text};" for text in (*DERIVED, MODEL_SOURCES))]) + "\n"
+    )
 
 
 def _view(lake: Folder, name: str, stored: StoredTable) -> str:
@@ -65,8 +67,17 @@ def _parquet(lake: Folder, runs: Sequence[StoredRun]) -> str:
     return f"read_parquet([{files}])"
 
 
-# Views for common questions.
-_DERIVED = (
+# Views for common questions. They are also translated into Trino's SQL.
+DERIVED = (
+    """\
+CREATE OR REPLACE VIEW lineage_datasets AS
+SELECT h.namespace, h.name, h.last_seen, h.readers + h.writers > 0 AS covered,
+       h.unknown_downstreams > 0 AS has_unknown_downstreams,
+       coalesce(r.downstream_datasets + r.downstream_jobs, 0) AS blast_radius,
+       c.name IS NOT NULL AS certified, coalesce(c.intact, FALSE) AS intact
+FROM gold_dataset_health h
+LEFT JOIN gold_reach r ON r.namespace = h.namespace AND r.name = h.name
+LEFT JOIN gold_certified_paths c ON c.namespace = h.namespace AND c.name = h.name""",
     """\
 CREATE OR REPLACE VIEW lineage_hotspots AS
 SELECT r.namespace, r.name, r.downstream_datasets, r.downstream_jobs, r.downstream_depth,
@@ -86,7 +97,43 @@ SELECT datasets, jobs,
 FROM gold_coverage""",
 )
 
+# The datasets that each model derives from. Trino limits the depth of recursion.
+MODEL_SOURCES = """\
+CREATE OR REPLACE VIEW lineage_model_sources AS
+WITH RECURSIVE sources (model, kind, namespace, name) AS (
+  SELECT name, 'dataset', namespace, name FROM gold_nodes
+  WHERE kind = 'dataset' AND namespace = 'model'
+  UNION
+  SELECT s.model, e.source_kind, e.source_namespace, e.source_name
+  FROM sources s JOIN gold_edges e
+    ON e.target_kind = s.kind AND e.target_namespace = s.namespace AND e.target_name = s.name
+)
+SELECT DISTINCT model, namespace, name FROM sources WHERE kind = 'dataset'"""
+
+# Of the variables of the dashboard: texts for LIKE, and its time range.
+_FILTERS = """
+ WHERE name LIKE ${dataset:sqlstring}
+   AND (${model:sqlstring} = '%' OR (namespace, name) IN (
+     SELECT (namespace, name) FROM lineage_model_sources WHERE model LIKE ${model:sqlstring}))
+   AND last_seen BETWEEN CAST('${__from:date:iso}' AS TIMESTAMPTZ)
+     AND CAST('${__to:date:iso}' AS TIMESTAMPTZ)"""
+_VARIABLES = (("dataset", "Dataset"), ("model", "Data of the model"))
+
+
+def _kpi(title: str, figure: str) -> Panel:
+    """Return a tile with a figure over the datasets that the variables select."""
+    sql = f"SELECT {figure} FROM lineage_datasets{_FILTERS}"  # noqa: S608 (constants)
+    return Panel(title, "stat", 6, sql)
+
+
 PANELS = (
+    _kpi("Lineage coverage", "100.0 * count(*) FILTER (covered) / nullif(count(*), 0) AS percent"),
+    _kpi("Unknown downstreams", "count(*) FILTER (has_unknown_downstreams) AS datasets"),
+    _kpi(
+        "Certified-path integrity",
+        "100.0 * count(*) FILTER (intact) / nullif(count(*) FILTER (certified), 0) AS percent",
+    ),
+    _kpi("Median blast radius", "median(blast_radius) AS downstream"),
     Panel("Datasets", "stat", 4, "SELECT datasets FROM lineage_coverage"),
     Panel("Jobs", "stat", 4, "SELECT jobs FROM lineage_coverage"),
     Panel("% with schema", "stat", 4, "SELECT percent_with_schema FROM lineage_coverage"),
@@ -177,9 +224,16 @@ def render_dashboard() -> str:
         "tags": ["downriver"],
         "schemaVersion": 39,
         "time": {"from": "now-90d", "to": "now"},
+        "templating": {"list": [_variable(name, label) for name, label in _VARIABLES]},
         "panels": list(_placed(source)),
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _variable(name: str, label: str) -> dict[str, Any]:
+    """Return a text field of the dashboard. `%` stands for any characters."""
+    everything = {"text": "%", "value": "%"}
+    return {"type": "textbox", "name": name, "label": label, "query": "%", "current": everything}
 
 
 def _placed(source: dict[str, str]) -> Iterator[dict[str, Any]]:

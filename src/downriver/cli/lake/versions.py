@@ -194,11 +194,32 @@ def views(
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Print a Grafana dashboard for the views instead.")
     ] = False,
+    trino: Annotated[
+        str | None,
+        typer.Option(
+            "--trino",
+            metavar="URL",
+            help="Print SQL for Trino instead. URL is the folder that `lake export --parquet` "
+            "wrote, as Trino reads it.",
+        ),
+    ] = None,
+    schema: Annotated[
+        str,
+        typer.Option(
+            "--schema", metavar="CATALOG.SCHEMA", help="Where Trino creates the tables and views."
+        ),
+    ] = "hive.lineage",
     lake: LakeOption = None,
 ) -> None:
     """Print SQL that creates a DuckDB view for each table."""
     from downriver.lake.duckdb_views import render_dashboard, render_views
     from downriver.lake.storage.files import Folder
+    from downriver.lake.trino_views import render_trino
 
-    text = render_dashboard() if dashboard else render_views(Folder(lake_location(lake)))
+    if dashboard:
+        text = render_dashboard()
+    elif trino is not None:
+        text = render_trino(trino, schema)
+    else:
+        text = render_views(Folder(lake_location(lake)))
     typer.echo(text, nl=False)
