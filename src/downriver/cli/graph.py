@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 import typer
 
 from downriver.cli.output import (
+    ENTITY,
     DisplayNames,
     FullNamesOption,
     JsonOption,
+    OutputOption,
     StoreOption,
     counted,
     err,
@@ -85,13 +87,7 @@ class GraphFormat(str, Enum):
 
 
 def graph(
-    entity: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ENTITY",
-            help="A dataset, job or column: orders, orders.amount, dag:daily, or a full id.",
-        ),
-    ] = None,
+    entity: Annotated[str | None, ENTITY] = None,
     output_format: Annotated[
         GraphFormat,
         typer.Option(
@@ -142,12 +138,7 @@ def graph(
             help="Write the graph to the Neo4j database at this URI instead of printing it.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this file. Default: standard output."
-        ),
-    ] = None,
+    output: OutputOption = None,
     store: StoreOption = None,
 ) -> None:
     """Draw or export the graph around a dataset, job or column."""

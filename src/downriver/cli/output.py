@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -33,6 +34,19 @@ StoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to this file. Default: standard output."
+    ),
+]
+ChangesDryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Only show what would change.")
+]
+ENTITY = typer.Argument(
+    metavar="ENTITY",
+    help="A dataset, job or column: orders, orders.amount, dag:daily, or a full id.",
+)
 
 EXIT_FAILED = 2  # the command could not run
 

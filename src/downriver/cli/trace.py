@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from downriver.cli.output import (
+    ENTITY,
     DisplayNames,
     FullNamesOption,
     JsonOption,
@@ -29,13 +30,7 @@ if TYPE_CHECKING:
 _LINES_SHOWN = 200
 _SPOTS_SHOWN = 8
 
-EntityArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="ENTITY",
-        help="A dataset, job or column: orders, orders.amount, dag:daily, or a full id.",
-    ),
-]
+EntityArgument = Annotated[str, ENTITY]
 DepthOption = Annotated[
     int | None,
     typer.Option(

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from downriver.lake.stages import StageReport
     from downriver.lake.storage.tables import LakeVersion
 
+_SOURCES = typer.Argument(
+    metavar="SOURCE", help="Files of events, directories, URLs, or kafka://host/topic."
+)
+
 
 class LakeStatus(msgspec.Struct):
     """The content of a lake."""
@@ -40,12 +44,7 @@ class LakeStatus(msgspec.Struct):
 
 
 def ingest(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE", help="Files of events, directories, URLs, or kafka://host/topic."
-        ),
-    ] = None,
+    sources: Annotated[list[str] | None, _SOURCES] = None,
     from_store: Annotated[
         str | None,
         typer.Option("--from-store", metavar="STORE", help="Also ingest the log of this store."),
@@ -182,12 +181,7 @@ def query(
 
 
 def run_stream(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE", help="Files of events, directories, URLs, or kafka://host/topic."
-        ),
-    ],
+    sources: Annotated[list[str], _SOURCES],
     trigger: Annotated[
         str,
         typer.Option(

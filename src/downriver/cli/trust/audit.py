@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from downriver.cli.output import (
     JsonOption,
+    OutputOption,
     StoreOption,
     counted,
     err,
@@ -49,12 +49,7 @@ def checkpoint(
 
 
 def export(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this file. Default: standard output."
-        ),
-    ] = None,
+    output: OutputOption = None,
     audit_format: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="Write jsonl or csv.")
     ] = "jsonl",

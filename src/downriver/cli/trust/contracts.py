@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from downriver.cli.output import (
+    ChangesDryRunOption,
     DisplayNames,
     FullNamesOption,
     JsonOption,
@@ -65,9 +66,7 @@ def check(
 
 def apply(
     files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help=FilesHelp)],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would change.")
-    ] = False,
+    dry_run: ChangesDryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,

@@ -25,6 +25,9 @@ from downriver.service import Lineage
 if TYPE_CHECKING:
     from downriver.model.trust.retention import Pruned, RetiredEdge, RetiredEntity, RetiredRuns
 
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
 _SHOWN = 50
 _REMAINING_SHOWN = 10
@@ -32,9 +35,7 @@ _REMAINING_SHOWN = 10
 
 def forget(
     entity: EntityArgument,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
-    ] = "",
+    reason: ReasonOption = "",
     edge_to: Annotated[
         str | None,
         typer.Option(
@@ -190,9 +191,7 @@ def redact(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A name or a mail address, as a whole word.")
     ],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason. The log records it.")
-    ] = "",
+    reason: ReasonOption = "",
     dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,

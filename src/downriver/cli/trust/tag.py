@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from downriver.cli.output import (
+    ChangesDryRunOption,
     DisplayNames,
     FullNamesOption,
     JsonOption,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from downriver.govern.tag_file import Declaration
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 TagsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="TAG", help="Tags such as certified, pii or domain=sales."),
@@ -58,7 +58,7 @@ def add(
             "--description", metavar="TEXT", help="Set the description of the dataset or job."
         ),
     ] = None,
-    dry_run: DryRunOption = False,
+    dry_run: ChangesDryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -85,7 +85,7 @@ def remove(
     description: Annotated[
         bool, typer.Option("--description", help="Withdraw the description that was set.")
     ] = False,
-    dry_run: DryRunOption = False,
+    dry_run: ChangesDryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -111,7 +111,7 @@ def apply(
             metavar="FILE", help="A YAML file that maps entities to tags, owners and descriptions."
         ),
     ],
-    dry_run: DryRunOption = False,
+    dry_run: ChangesDryRunOption = False,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -130,7 +130,7 @@ def declare(
         list[str], typer.Argument(metavar="TAG", help="Tags such as gdpr or class=secret.")
     ],
     undo: Annotated[bool, typer.Option("--undo", help="Stop the propagation of the tags.")] = False,
-    dry_run: DryRunOption = False,
+    dry_run: ChangesDryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
