@@ -29,6 +29,7 @@ from downriver.agent.grammar.vocabulary import (
     JOINS,
     MOVE,
     MOVE_BASES,
+    TOOL_NOUNS,
     is_participle,
 )
 
@@ -122,7 +123,10 @@ def _subject_of(head: str) -> str:
 
 
 def comes_from(text: str) -> Clause | None:
-    """B comes from A; B reads from A; B depends on A; B gets its data from A."""
+    """B comes from A; B reads from A; B depends on A; we get B out of A; A is upstream of B."""
+    below = _UPSTREAM.fullmatch(text) or _WE_GET.fullmatch(text)
+    if below is not None:
+        text = f"{below['targets']} comes from {below['sources']}"
     match = _COMES_FROM.fullmatch(text)
     if match is None:
         return None
@@ -134,9 +138,21 @@ def comes_from(text: str) -> Clause | None:
 
 _COMES_FROM = re.compile(
     r"(?P<targets>.+?)\s+(?P<how>(?:comes?|originates?|derives?|draws?|pulls?|reads?|loads?|gets?|"
-    r"is sourced|takes?|receives?|ingests?|selects?|fetch(?:es)?)\s+(?:straight\s+|directly\s+)?"
+    r"is sourced|takes?|receives?|ingests?|selects?|consumes?|fetch(?:es)?)\s+"
+    r"(?:straight\s+|directly\s+)?"
     r"(?:(?:its|their|all)?\s*(?:data|input|inputs|rows|records)\s+)?from|depends? on|"
+    r"(?:is|are) downstream (?:of|from)|"
     r"rel(?:ies|y) on|builds? on|sits? on(?: top of)?)\s+(?P<sources>.+)",
+    re.IGNORECASE,
+)
+
+
+_UPSTREAM = re.compile(
+    r"(?P<sources>.+?)\s+(?:is|are)\s+upstream\s+(?:of|from)\s+(?P<targets>.+)", re.IGNORECASE
+)
+_WE_GET = re.compile(
+    r"(?:we|i|you)\s+(?:get|obtain|derive|make)\s+(?P<targets>.+?)\s+(?:out of|from)\s+"
+    r"(?P<sources>.+)",
     re.IGNORECASE,
 )
 
@@ -226,9 +242,13 @@ def changes_into(text: str) -> Clause | None:
     return None
 
 
+_GET = frozenset({"get", "obtain", "have"})
+
+
 def _make_change(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
     first, _, made = after.partition(" ")  # `joins A and C to build B`
-    targets = made_in(without_actor(made if first.casefold() in FEED_BASES else after)[0])
+    is_verb = first.casefold() in FEED_BASES | _GET
+    targets = made_in(without_actor(made if is_verb else after)[0])
     if targets is None or (subject and parse_mention(" ".join(subject)) is None):
         return None
     rest = rest[1:] if rest[:1] == ["up"] else rest
@@ -253,6 +273,8 @@ def moves_into(text: str) -> Clause | None:
         for at, word in enumerate(words):
             if word.casefold() not in MOVE or (at == 0 and word.casefold() not in MOVE_BASES):
                 continue
+            if word.casefold() in TOOL_NOUNS and MOVE.intersection(words[at + 1 : at + 2]):
+                continue  # `the sync drops accounts in B`
             clause = _moved_by(words[:at], word, words[at + 1 :], after)
             if clause is not None:
                 return clause

@@ -124,7 +124,7 @@ def add(text: str, _entity: str) -> ProposedChanges | None:
 def drop(text: str, entity: str) -> ProposedChanges | None:
     """Drop column email; remove the email field; delete the table."""
     verb = r"\b(?:(?:drop|remov|delet|eliminat)\w*|get(?:ting)?\s+rid\s+of)\s+(?:the\s+|our\s+)?"
-    if _search(r"\b(?:go|goes|went|gone|going)\s+away\b", text):
+    if _search(r"\b(?:go|goes|went|gone|going)\s+away\b|\b(?:disappear|vanish)\w*", text):
         return ProposedChanges([{"type": "table_drop"}])
     if _search(rf"{verb}(?:whole\s+|entire\s+)?(?:table|dataset|view)\b", text):
         return ProposedChanges([{"type": "table_drop"}])

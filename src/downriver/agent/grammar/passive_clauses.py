@@ -177,6 +177,10 @@ def _origins(how: str) -> Iterator[tuple[str, str]]:
     verb, by = match["verb"].split()[0].casefold(), match["by"].casefold()
     fits = by in ("from", "out of", "on top of", "off of", "off", "using")
     fits = fits or (by in ("by", "with", "via") and verb in _MADE_BY)
-    fits = fits or (by == "on" and verb in ("based", "built")) or (by == "of" and verb != "used")
+    fits = (
+        fits
+        or (by == "on" and verb in ("based", "built", "trained"))
+        or (by == "of" and verb != "used")
+    )
     if fits:
         yield how[: match.start("rest")].strip(), match["rest"]

@@ -61,6 +61,7 @@ _RIGHT = (
     r"|[-=~|]+>+|→|⟶|➜|⇒|»|>>?)"
 )
 _LEFT = r"(?:<[-=~]+|←|⟵)"
+_COMMA = re.compile(r"\s*[,;]\s*(?:and\s+)?")
 _EQUALS = re.compile(r"\s+:?=\s+")
 _ARROW = re.compile(rf"\s*(?:(?P<left>{_LEFT})|{_RIGHT})\s*")
 _NOTE = re.compile(
@@ -76,6 +77,9 @@ def parse_arrows(text: str) -> list[Clause] | None:
     arrows = list(_ARROW.finditer(text))
     if not arrows:
         return _parse_equation(text)
+    chains = _COMMA.split(text)
+    if len(chains) > 1 and all(map(_ARROW.search, chains)):  # `a -> b, c -> d`
+        return [step for chain in chains for step in parse_arrows(chain) or ()]
     if len({arrow["left"] is None for arrow in arrows}) > 1:
         raise UnclearError("arrows point in both directions")
     text, note = _without_note(text)
@@ -281,7 +285,7 @@ def parse_sentence(
     If a sentence has no flow as written, its misspelt words are corrected, except the `known`
     names. If a name in it is close to a word such as `what`, the sentence is not read.
     """
-    text = _ADD.sub(" and ", plain_names(text))
+    text = _ADD.sub(" and ", _AS_WELL.sub(" and ", plain_names(text)))
     parsed = _parse_as_written(text, before)
     closed = CLOSED_WORDS if parsed.clauses else VOCABULARY
     corrected = correct(
@@ -307,7 +311,7 @@ def _parse_as_written(text: str, before: tuple[str, ...]) -> ParsedSentence:
             [], "", f"longer than {_MAX_LENGTH} characters; split it into several sentences"
         )
     timed = take_schedule(_mark_quotes(text))
-    bare = _without_frame(timed.text)
+    bare = _THANKS.sub("", _without_frame(timed.text))
     doubt = _DOUBT.search(bare)
     if doubt:
         return ParsedSentence([], timed.schedule, f"{doubt[0]!r} makes the statement uncertain")
@@ -334,7 +338,12 @@ def _mark_quotes(text: str) -> str:
 
 
 _NOW = re.compile(r"\b(?:is|are)\s+(?:(?:now|also|currently)\s+)*(?P<verb>[a-z]+ing)\b")
-_ALL = re.compile(r"\s+all\s+(?=(?:feed|go|flow|land|end|are)\b)")
+_ALL = re.compile(
+    r"\s+(?:all|both|each|now|currently)\s+(?=(?:are|comes?|consumes?|depends?|ends?|feeds?|flows?|"
+    r"go(?:es)?|joins?|lands?|loads?|pulls?|reads?|uses?|writes?)\b)"
+)
+_AS_WELL = re.compile(r"\s+as\s+well\s+as\s+|\s+and\s+from\s+", re.IGNORECASE)
+_THANKS = re.compile(r"\s*,\s*(?:thanks?|thx|cheers|please|pls)[.! ]*$", re.IGNORECASE)
 
 
 def _present(match: re.Match[str]) -> str:

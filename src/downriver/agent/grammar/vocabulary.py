@@ -50,7 +50,8 @@ QUESTION_WORDS = word_set(
     debug decision decommission definition delete deleted deleting depend depended dependencies
     dependency dependent dependents depending depends deprecate deprecated deprecating derive
     derived derives descendants describe details diagnose diagram diagrams did direction
-    directions directly do does dot downstream downstreams draw drop dropped dropping during
+    directions directly disappear disappears
+    do does dot downstream downstreams draw drop dropped dropping during
     either else end end-to-end ended ends enough ever every everybody everyone everything
     exactly exists explain export failed fails fed feed feeding feeds feel fetch fetches field
     fields find fine first fix fixes flow flowchart flows for form formula found fresh freshness
@@ -59,12 +60,13 @@ QUESTION_WORDS = word_set(
     hello hey hi high hmm hold holds hops how hurt i if immediate immediately impact impacted
     impacts important in incident include includes incorrect inform input inputs interesting
     into investigate is it its job jobs join joins json just keep kind know kpis last left level
-    levels like lineage link list live logic long look looking looks lot low made main many
+    levels like lineage link list live logic long look looking looks lot low made main make making
+    many
     matter maybe me mean mermaid month months more most move moved much my name named names near
     need needs new next nice nobody not note nothing notice now null nullable number numbers of
     off okay old on once one ones only openlineage or origin original originate originates
     orphan orphaned orphans other our out outage output outputs over own owned owner owners owns
-    parents past patch path paths personal phase picture pii plan planning please pls plz point
+    parents past patch path paths personal phase picture pii plan planning please pls plus plz point
     points populate populated populates possible postmortem powered powers problem problems
     proceed produce produced produces propose proposed pull pulls put puts query quick radius
     reach read reader readers reads ready really rebuilt receive receives record refer refers
@@ -79,7 +81,8 @@ QUESTION_WORDS = word_set(
     though thoughts time times to today together told too top touch touches touching trace track
     train training trains trouble troubleshoot true trust trusted try type types ultimately
     under understand until up update updated updates upstream upstreams us use used user users
-    uses using usually value values version very via view views visible visualize wait wanna
+    uses using usually value values
+    vanish vanishes version very via view views visible visualize wait wanna
     want wants was way ways we week weeks went were what what's whatever whats when where
     where'd which while who who'd who's whole whos whose why widen will with within without
     wondering work works worry would write wrong year years yes yesterday yet you your"""
@@ -87,7 +90,8 @@ QUESTION_WORDS = word_set(
 SCHEDULE_WORDS = word_set(
     """
     every each hourly daily nightly weekly monthly quarterly yearly minutes minute hours hour
-    seconds midnight noon morning mornings evening evenings monday tuesday wednesday thursday
+    seconds midnight noon night nights morning mornings evening evenings monday tuesday wednesday
+    thursday
     friday saturday sunday schedule scheduled cadence runs running"""
 )
 # Storage words that are too vague to be names.

@@ -72,6 +72,7 @@ DIAGNOSE = _pattern(
     r"\b(?:debug|investigate|troubleshoot)\b",
     r"\b(?:is|are|looks?|seems?) (?:wrong|off|stale|broken|incorrect|too (?:low|high))\b",
     r"\bis [^?]+ (?:wrong|off|broken|incorrect)\b",
+    r"\b(?:broken|failed|failing|stale) (?:upstream|before|behind)\b",
 )
 IMPACT = _pattern(
     r"\bimpact",
@@ -82,6 +83,7 @@ IMPACT = _pattern(
     r"\b(?:ok|okay|alright|all right|fine|good|cool|problem|trouble|issue)\b[^?]*?"
     rf"\b(?:to|if|with)\b[^?]*?\b(?:{_CHANGES}|go(?:es)? away)",
     r"\b(?:goes|went|gone|going) away\b",
+    r"\b(?:if|when|should|would) [^?]*\b(?:disappear|vanish)\w*",
     rf"\b(?:thinking|about|planning|considering)\b (?:of |about |to )?{_CHANGES}",
     rf"\b(?:am|are|is) (?:i|we|it) [^?]*\b{_CHANGES}",
     rf"\b(?:need|want|would like|have) to {_CHANGES}",
@@ -110,6 +112,8 @@ PATHS = _pattern(
     r"\bbetween\b",
     r"\bhow (?:does|do|is) .+? (?:reach|get (?:to|into)|flow (?:to|into)|end up in|"
     r"(?:connected|related|linked) to)\b",
+    r"^\s*(?:does|do|did|can|could)\s+(?!any|some|we\b|you\b|i\b)\S+\s+(?:\w+\s+)?"
+    r"(?:reach|get (?:in)?to|flow (?:in)?to|end up in|make it (?:in)?to)\s+\S",
 )
 COLUMN = _pattern(
     r"\bcolumn(?:-level)? lineage\b",
@@ -184,6 +188,8 @@ SUBJECT_TAKES = _pattern(
     r"\bhow (?:does|do|did) [^?]+ gets? (?:its|their|the|all|any) data\b",
 )
 SUBJECT_GIVES = _pattern(
+    r"\b(?:what|which)\b(?![^?]*\b(?:do|does|did)\b)[^?]*?\b(?:comes?|derives?|derived|built|made)"
+    r" (?:from|out of|off) +[^\s?]",
     rf"{_WHO}[^?]*\b(?:fed|powered|populated|driven|built|produced|loaded) (?:by|from|on|off)\b",
     rf"{_SUBJECT}{_GIVES}\b",
     r"\b(?:is|are|was)\s+\S+(?:\s+table)?\s+(?:still\s+)?(?:used|read|consumed|queried|needed)\b",
@@ -223,8 +229,9 @@ BOTH = _pattern(
 LINEAGE = _pattern(r"\b(?:lineage|trace|dependenc(?:y|ies)|graph|connected|related)\b")
 DEPTH = _pattern(
     r"\b(?:depth(?: of)?|within|up to|next|only|just)\s+(\d{1,3})\b",
-    r"\b(\d{1,3})\s+(?:hops?|steps?|levels?)\b",
+    r"\b(\d{1,3}|one|two|three|four|five)\s+(?:hops?|steps?|levels?)\b",
 )
+_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 DIRECT = _pattern(r"\b(?:direct(?:ly)?|immediate(?:ly)?)\b")
 DECIDE = _pattern(
     r"\bproceed\b",
@@ -311,7 +318,8 @@ def depth_of(text: str) -> int | None:
     """Return the number of steps in a question; None for all."""
     match = DEPTH.search(text)
     if match:
-        return int(match[1] or match[2])
+        number = (match[1] or match[2]).lower()
+        return _NUMBERS.get(number) or int(number)
     return 1 if DIRECT.search(text) else None
 
 
