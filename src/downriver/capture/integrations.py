@@ -63,7 +63,12 @@ INTEGRATIONS: tuple[Integration, ...] = (
     ),
     Integration("feast", "downriver import feast FILE", ("FEAST",), guide="integrations/feast"),
     Integration("unity", "downriver import unity FILE", ("UNITY",), guide="integrations/unity"),
-    Integration("dbt", "downriver capture dbt target", ("DBT",), guide="dbt"),
+    Integration(
+        "dbt",
+        "downriver capture dbt target, or downriver import dbt-artifacts URL",
+        ("DBT",),
+        guide="dbt",
+    ),
     Integration(
         "spark",
         "downriver run spark-submit job.py",

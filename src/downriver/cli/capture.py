@@ -258,10 +258,15 @@ def dbt(
             dry_run=dry_run,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
+    show_dbt(capture, registered=not dry_run, json=json)
+
+
+def show_dbt(capture: DbtCapture, *, registered: bool, json: bool) -> None:
+    """Print what was read from a dbt project."""
     if json:
-        print_json(_as_json(capture, registered=not dry_run))
+        print_json(_as_json(capture, registered=registered))
     else:
-        _show_project(capture, registered=not dry_run)
+        _show_project(capture, registered=registered)
 
 
 def _project_of(target: Path) -> Path:

@@ -112,6 +112,11 @@ SECTIONS: tuple[CommandSection, ...] = (
                         "Import feature views and services of Feast.",
                     ),
                     CommandEntry(
+                        "dbt-artifacts",
+                        "catalogs.dbt_artifacts:dbt_artifacts",
+                        "Import the tables of the dbt package dbt_artifacts.",
+                    ),
+                    CommandEntry(
                         "kafka-connect",
                         "catalogs.imports:kafka_connect",
                         "Import the connectors of Kafka Connect.",

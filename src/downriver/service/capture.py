@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import find_revision
-from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
+from downriver.capture.dbt import (
+    DbtCapture,
+    capture_dbt,
+    read_artifact_tables,
+    read_artifacts,
+    relation_names,
+)
+from downriver.capture.inventory.databases import list_tables, read_rows
 from downriver.capture.scan import (
     AssetRegistration,
     Repository,
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from downriver.capture.code.revision import SourceRevision
+    from downriver.capture.dbt import Artifacts
     from downriver.graph import CatalogSnapshot
     from downriver.openlineage.wire import Event
     from downriver.service.session import StoreSession
@@ -107,6 +116,49 @@ class CaptureApi:
         Without a namespace, tables get the namespace of tables with the same names in the catalog.
         """
         artifacts = read_artifacts(target)
+        return self._register_dbt(
+            artifacts,
+            namespace=namespace,
+            job_namespace=job_namespace,
+            project_dir=project_dir,
+            revision=find_revision(project_dir or target),
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def dbt_artifacts(
+        self,
+        url: str,
+        schema: str,
+        *,
+        namespace: str | None = None,
+        job_namespace: str = DBT_NAMESPACE,
+        dry_run: bool = False,
+    ) -> DbtCapture:
+        """Read the newest run from the tables of the dbt package dbt_artifacts."""
+        return self._register_dbt(
+            read_artifact_tables(
+                schema,
+                list_tables(url),
+                partial(read_rows, url),
+                url.partition("://")[0].partition("+")[0],
+            ),
+            namespace=namespace,
+            job_namespace=job_namespace,
+            dry_run=dry_run,
+        )
+
+    def _register_dbt(
+        self,
+        artifacts: Artifacts,
+        *,
+        namespace: str | None,
+        job_namespace: str,
+        dry_run: bool,
+        project_dir: Path | None = None,
+        revision: SourceRevision | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> DbtCapture:
         if namespace is None:
             with self._session.store.reader() as reader:
                 namespace = _known_namespace(reader, relation_names(artifacts))
@@ -115,7 +167,7 @@ class CaptureApi:
             namespace=namespace,
             job_namespace=job_namespace,
             project_dir=project_dir,
-            revision=find_revision(project_dir or target),
+            revision=revision,
             now=now(),
             progress=progress,
         )

@@ -1,4 +1,4 @@
-"""The tables and views of a database, by its SQLAlchemy URL.
+"""The tables, views and rows of a database, by its SQLAlchemy URL.
 
 PostgreSQL and DuckDB are read with their own drivers, every other database with SQLAlchemy.
 """
@@ -30,7 +30,7 @@ _DUCKDB = """
 _SYSTEM_SCHEMAS = frozenset(
     {"information_schema", "pg_catalog", "sys", "mysql", "performance_schema"}
 )
-_FIELD = "--inventory"
+_FIELD = "URL"
 
 
 def list_tables(url: str) -> Iterator[str]:
@@ -44,6 +44,37 @@ def list_tables(url: str) -> Iterator[str]:
         case _:
             rows = _read_with_sqlalchemy(url)
     return (".".join(part for part in row if part) for row in rows)
+
+
+def read_rows(url: str, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query, by the names of its columns."""
+    match url.partition("://")[0].partition("+")[0]:
+        case "postgresql" | "postgres":
+            psycopg = load_driver("psycopg", "postgres")
+            try:
+                with psycopg.connect(postgres_address(url)) as connection:
+                    return _by_name(connection.execute(query))
+            except psycopg.Error as exc:
+                raise _unreadable(url, exc) from exc
+        case "duckdb":
+            duckdb = load_driver("duckdb", "inventory")
+            try:
+                with duckdb.connect(str(duckdb_file(url)), read_only=True) as connection:
+                    return _by_name(connection.execute(query))
+            except duckdb.Error as exc:
+                raise _unreadable(url, exc) from exc
+    sqlalchemy = load_driver("sqlalchemy", "inventory")
+    try:
+        engine = sqlalchemy.create_engine(url)
+        with engine.connect() as connection:
+            return [dict(row) for row in connection.execute(sqlalchemy.text(query)).mappings()]
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as exc:
+        raise _unreadable(url, exc) from exc
+
+
+def _by_name(cursor: Any) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def without_password(url: str) -> str:
