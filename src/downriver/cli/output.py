@@ -16,7 +16,7 @@ import typer
 from downriver.model.control_characters import escape_json, escape_line, escape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.progress import Progress
@@ -195,12 +195,21 @@ FullNamesOption = Annotated[
 class DisplayNames:
     """The names of the entities of one answer, from their ids: `names["dataset:db:sales.orders"]`.
 
-    `texts` are messages that contain ids. Names and messages are returned escaped for rich.
+    `texts` are messages that contain ids, `badges` are tags by id. Names and messages are returned
+    escaped for rich.
     """
 
-    def __init__(self, ids: Iterable[str], *, full: bool, texts: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        ids: Iterable[str],
+        *,
+        full: bool,
+        texts: Iterable[str] = (),
+        badges: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         from downriver.graph.names.short_names import ShortNames, find_full_ids
 
+        self._badges = badges or {}
         in_texts = (full_id for text in texts for full_id in find_full_ids(text))
         self.short = None if full else ShortNames.of_ids(chain(ids, in_texts))
 
@@ -210,7 +219,12 @@ class DisplayNames:
     def label(self, full_id: str) -> str:
         """Return the name of an entity, followed by `job` if it is a job and the name is short."""
         is_job = self.short is not None and full_id.startswith("job:")
-        return f"{self[full_id]} [dim]job[/]" if is_job else self[full_id]
+        return f"{self[full_id]} [dim]job[/]" if is_job else f"{self[full_id]}{self.badge(full_id)}"
+
+    def badge(self, full_id: str) -> str:
+        """Return the badges of an entity with a space before: `certified`, or nothing."""
+        tags = self._badges.get(full_id, ())
+        return f" [magenta]({escape(', '.join(tags))})[/]" if tags else ""
 
     def replace_in(self, text: str) -> str:
         """Return a message in which full ids are replaced by names."""

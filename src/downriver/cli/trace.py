@@ -23,7 +23,7 @@ from downriver.model.answers import Direction
 from downriver.service import DEFAULT_LIMIT, Lineage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from downriver.model.answers import Paths, Trace, TraceEdge, TraceNode
 
@@ -116,10 +116,11 @@ def trace(
             readers=readers,
             statements=statements,
         )
+        badges = {} if json else lineage.govern.badges(_ids(answer))
     if json:
         print_json(answer)
     else:
-        show_trace(answer, full_names=full_names, indirect=indirect)
+        _show_trace(answer, badges, full_names=full_names, indirect=indirect)
 
 
 def parse_direction(upstream: bool, downstream: bool, both: bool) -> Direction:
@@ -129,10 +130,12 @@ def parse_direction(upstream: bool, downstream: bool, both: bool) -> Direction:
     return Direction.UPSTREAM if upstream else Direction.DOWNSTREAM
 
 
-def show_trace(answer: Trace, *, full_names: bool = False, indirect: bool = False) -> None:
+def _show_trace(
+    answer: Trace, badges: Mapping[str, Sequence[str]], *, full_names: bool, indirect: bool
+) -> None:
     """Print an answer as one tree for each direction, then its completeness."""
     texts = (spot.message for spot in answer.blind_spots)
-    names = DisplayNames(_ids(answer), full=full_names, texts=texts)
+    names = DisplayNames(_ids(answer), full=full_names, texts=texts, badges=badges)
     names.print_heading()
     sides = (("upstream", -1), ("downstream", 1))
     shown = [(s, sign) for s, sign in sides if any(n.depth * sign > 0 for n in answer.nodes)]
@@ -223,7 +226,7 @@ class _TraceTree:
             return f"[yellow]{self._names.label(node.id)}[/]{note}"
         aliases = ", ".join(self._names[alias] for alias in node.aliases)
         also = f" [dim]= {aliases}[/]" if aliases else ""
-        return f"[bold cyan]{self._names[node.id]}[/]{also}"
+        return f"[bold cyan]{self._names[node.id]}[/]{self._names.badge(node.id)}{also}"
 
 
 def _only_indirect(edges: list[TraceEdge]) -> bool:
@@ -298,18 +301,23 @@ def paths(
     """
     with Lineage.open(store, create=False) as lineage:
         answer = lineage.trace.paths(source, target, limit=limit)
+        badges = {} if json else lineage.govern.badges(_ids_of_paths(answer))
     if json:
         print_json(answer)
     else:
-        _show_paths(answer, full_names=full_names)
+        _show_paths(answer, badges, full_names=full_names)
     sys.exit(int(not answer.paths))
 
 
-def _show_paths(answer: Paths, *, full_names: bool) -> None:
+def _ids_of_paths(answer: Paths) -> list[str]:
     ends = (answer.source.id, answer.target.id)
-    ids = [*ends, *(node for path in answer.paths for node in path)]
+    return [*ends, *(node for path in answer.paths for node in path)]
+
+
+def _show_paths(answer: Paths, badges: Mapping[str, Sequence[str]], *, full_names: bool) -> None:
+    ends = (answer.source.id, answer.target.id)
     texts = (spot.message for spot in answer.blind_spots)
-    names = DisplayNames(ids, full=full_names, texts=texts)
+    names = DisplayNames(_ids_of_paths(answer), full=full_names, texts=texts, badges=badges)
     names.print_heading()
     for path in answer.paths:
         out.print(" [dim]→[/] ".join(names.label(node) for node in path))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.node_facts import labels_of, sent_labels
 from downriver.graph.answers.view import limit_blind_spots
+from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import BlindSpot, Direction, is_complete
 from downriver.model.governance import (
     CERTIFIED_TAGS,
@@ -20,7 +21,7 @@ from downriver.model.governance import (
     TaggedColumn,
     TagReach,
 )
-from downriver.model.ids import TAG_RECORDS, ColumnId, DatasetId
+from downriver.model.ids import TAG_RECORDS, ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.description import (
     PROPAGATION,
     TAGS,
@@ -355,3 +356,35 @@ def _nothing_upstream(found: Trace) -> list[BlindSpot]:
         return []
     message = "no known upstream: no event contains its sources"
     return [BlindSpot(kind="no_upstream", entity=found.root.id, message=message)]
+
+
+def find_badges(
+    graph: GraphSnapshot, reader: CatalogReader, entities: Iterable[str]
+) -> dict[str, list[str]]:
+    """Return the tags that are shown beside the name of an entity, for those that have any.
+
+    They are the tags of a source of truth, and those that propagate.
+    """
+    identities = graph.nodes.identities
+    shown = [*CERTIFIED_TAGS, *sorted(propagating_tags(reader))]
+    resolved = {
+        name: entity
+        for name in dict.fromkeys(entities)
+        if (entity := find_entity(name, reader, identities)) is not None
+        and not isinstance(entity.id, JobId)
+    }
+    groups = {entity.node: identities.group(entity.node) for entity in resolved.values()}
+    numbers = {number for group in groups.values() for number in group}
+    facets = reader.facets.of_each(numbers, ("tags",))
+    badges: dict[str, list[str]] = {}
+    for name, entity in resolved.items():
+        found: set[str] = set()
+        for number in groups[entity.node]:
+            tags = parse_tags(facets.get(number, {}).get("tags"))
+            if isinstance(entity.id, ColumnId):
+                found |= tags.by_column.get(entity.id.field.casefold(), frozenset())
+            else:
+                found |= tags.whole
+        if listed := [tag for tag in shown if tag in found]:
+            badges[name] = listed
+    return badges

@@ -16,6 +16,7 @@ from downriver.export import (
 )
 from downriver.graph import trace
 from downriver.graph.answers.entity_lists import list_derivations
+from downriver.graph.answers.node_facts import mark_tags
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from downriver.model.views.drawn_view import DrawnView
     from downriver.service.session import StoreSession
 
-_TAGS = ("certified", "pii")
 _FAILED = frozenset({RunState.FAIL, RunState.ABORT})
 
 
@@ -247,7 +247,7 @@ class _Marks:
         jobs = [number] if node.kind == "job" else self._writers.get(number, [])
         failed = node.kind != "column" and not self._broken.isdisjoint(jobs)
         tags = self._tags(number, node.field) if node.kind != "job" else ()
-        return [*(tag for tag in _TAGS if tag in tags), *(["broken"] if failed else [])]
+        return [*mark_tags(tags), *(["broken"] if failed else [])]
 
     def _tags(self, dataset: int, field: str | None) -> Collection[str]:
         whole, by_column = parse_tags(self._facets.get(dataset, {}).get(TAGS))

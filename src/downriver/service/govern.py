@@ -17,6 +17,7 @@ from downriver.govern.inventory import measure_inventory
 from downriver.govern.suspects import IncidentInputs
 from downriver.govern.tags import (
     certified_paths,
+    find_badges,
     propagating_tags,
     reach_of_tag,
     tags_of_dataset,
@@ -38,7 +39,7 @@ from downriver.store.findings import FindingFilter
 from downriver.store.verdicts import VerdictFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from downriver.govern.kpis import Ints
     from downriver.govern.watch import WatchConfig
@@ -148,6 +149,11 @@ class GovernApi:
                 raise InvalidRequestError("dataset", f"{resolved.id} is a job and has no columns")
             stale_days = self._around(view).stale_days
             return tags_of_dataset(view.graph, view.reader, resolved, stale_days)
+
+    def badges(self, entities: Iterable[str]) -> dict[str, list[str]]:
+        """Return the tags to show beside names: of a source of truth, and those that propagate."""
+        with self._session.reading() as view:
+            return find_badges(view.graph, view.reader, entities)
 
     def propagating_tags(self) -> PropagatingTags:
         """Return the tags that propagate along column lineage: `pii`, and those declared so."""

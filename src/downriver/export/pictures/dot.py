@@ -9,6 +9,7 @@ from downriver.export.pictures.drawing import (
     Drawing,
     DrawnLine,
     Titles,
+    badges_of,
     by_system,
     field_of,
     marks_of,
@@ -96,7 +97,8 @@ def _node(node: TraceNode, title: str, root_id: str) -> str:
         look = f"{look}, {_MARKS[mark]}"
     if node.id == root_id:
         look = f"{look}, {_ROOT_LOOK}"
-    return f"{_id(node.id)} [label={_text(title)}, tooltip={_text(node.id)}, {look}]"
+    label = " · ".join((title, *badges_of(node)))
+    return f"{_id(node.id)} [label={_text(label)}, tooltip={_text(node.id)}, {look}]"
 
 
 def _line(line: DrawnLine) -> str:

@@ -148,11 +148,17 @@ def counted(number: int, noun: str) -> str:
 
 # The marks of a node. The first one that applies is shown.
 MARKS = ("broken", "removed", "added", "pii", "certified")
+_IN_WORDS = frozenset({"pii", "certified"})
 
 
 def marks_of(node: TraceNode) -> list[str]:
     """Return the marks of a node that drawings show."""
     return [mark for mark in MARKS if mark in node.marks]
+
+
+def badges_of(node: TraceNode) -> list[str]:
+    """Return the marks of a node that drawings also show in words, such as `certified`."""
+    return [mark for mark in reversed(MARKS) if mark in node.marks and mark in _IN_WORDS]
 
 
 def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:

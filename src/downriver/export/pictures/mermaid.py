@@ -9,6 +9,7 @@ from downriver.export.pictures.drawing import (
     Drawing,
     DrawnLine,
     Titles,
+    badges_of,
     by_system,
     field_of,
     owner_of,
@@ -142,7 +143,8 @@ def _system(
 def _node(node: TraceNode, key: str, title: str, root_id: str) -> str:
     before, after = _SHAPES[node.kind]
     style = "root" if node.id == root_id else node.kind
-    return f'{key}{before}"{escape_text(title)}"{after}:::{style}'
+    label = " · ".join((title, *badges_of(node)))
+    return f'{key}{before}"{escape_text(label)}"{after}:::{style}'
 
 
 def _line(line: DrawnLine, keys: dict[str, str]) -> str:

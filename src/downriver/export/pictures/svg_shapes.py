@@ -8,7 +8,13 @@ from html import escape
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from downriver.export.pictures.drawing import field_of, marks_of, owner_of, printable
+from downriver.export.pictures.drawing import (
+    badges_of,
+    field_of,
+    marks_of,
+    owner_of,
+    printable,
+)
 from downriver.export.pictures.layout import Slot
 from downriver.model.ids import DatasetId
 
@@ -115,8 +121,10 @@ class NodeCard:
 
     @property
     def subtitle(self) -> str:
-        """What stands below the name: the namespace and the caption."""
-        parts = (self.nodes[0].namespace.strip(), self.sketch.captions.get(self.nodes[0].id, ""))
+        """What stands below the name: the badges, the namespace and the caption."""
+        first = self.nodes[0]
+        badges = [] if first.kind == "column" else badges_of(first)
+        parts = (*badges, first.namespace.strip(), self.sketch.captions.get(first.id, ""))
         return " · ".join(part for part in parts if part)
 
     @property

@@ -14,6 +14,7 @@ from downriver.graph.index.edges import FOREVER
 from downriver.graph.index.sorted_keys import pairs
 from downriver.graph.names.assets import dataset_type, job_type
 from downriver.model.facts import EdgeKind, RunState
+from downriver.model.governance import CERTIFIED_TAGS, PII_TAG
 from downriver.model.ids import JobId
 from downriver.model.trust.tag_changes import EntityLabels
 from downriver.openlineage.facets.custom import ASSET, BLIND_SPOTS, parse_asset, parse_blind_spots
@@ -55,7 +56,13 @@ _FACETS = (
 )  # fmt: skip
 _TYPE_FACETS = (ASSET, DATASET_TYPE, JOB_TYPE)
 _FAILED = frozenset({RunState.FAIL, RunState.ABORT})
-MARKED_TAGS = ("certified", "pii")  # tags that pictures and screens show
+_MARKED_TAGS = {**dict.fromkeys(CERTIFIED_TAGS, "certified"), PII_TAG: PII_TAG}
+
+
+def mark_tags(tags: Iterable[str]) -> list[str]:
+    """Return the marks that pictures and screens show for tags: `certified` and `pii`."""
+    marks = {_MARKED_TAGS.get(tag.partition(":")[0]) for tag in tags}
+    return [mark for mark in ("certified", "pii") if mark in marks]
 
 
 class NodeRun(NamedTuple):

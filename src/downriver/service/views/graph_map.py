@@ -8,7 +8,7 @@ import numpy as np
 
 from downriver.errors import InvalidRequestError
 from downriver.graph import FOREVER
-from downriver.graph.answers.node_facts import MARKED_TAGS, NodeFactsReader, find_stale
+from downriver.graph.answers.node_facts import NodeFactsReader, find_stale, mark_tags
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.answers import Direction
 from downriver.model.ids import JobId
@@ -141,7 +141,7 @@ class _MapBuilder:
         ).find_failed(jobs)
         return {
             number: [
-                *(mark for mark in MARKED_TAGS if mark in tags.get(number, ())),
+                *mark_tags(tags.get(number, ())),
                 *(["stale"] if number in stale else []),
                 *(["failed"] if number in failed else []),
             ]

@@ -11,13 +11,14 @@ import numpy as np
 from downriver.export import compare_traces
 from downriver.graph import FOREVER, Entity, count_reached, trace_numbered
 from downriver.graph.answers.node_facts import (
-    MARKED_TAGS,
     NodeFactsReader,
     count_neighbours,
     find_stale,
+    mark_tags,
 )
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.answers import LIMITS, Direction
+from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.model.views.graph_view import Graph, GraphColumn, GraphEdge, GraphNode, RunSummary
 from downriver.openlineage.wire import render_time
@@ -267,19 +268,15 @@ def graph_column(column: SchemaColumn, facts: NodeFacts) -> GraphColumn:
     return GraphColumn(
         name=column.path,
         tags=tags,
-        marks=_marked_tags(tags),
+        marks=mark_tags(tags),
         type=column.type or None,
         description=column.description or None,
     )
 
 
-def _marked_tags(tags: list[str]) -> list[str]:
-    return [mark for mark in MARKED_TAGS if any(tag.split(":")[0] == mark for tag in tags)]
-
-
 def _marks(node: TraceNode, facts: NodeFacts, *, stale: bool) -> list[str]:
-    tags = [*facts.tags.whole, *(tag for tags in facts.tags.by_column.values() for tag in tags)]
-    marks = _marked_tags([tag for tag in tags if tag in facts.tags.whole or tag != "certified"])
+    of_columns = {tag for tags in facts.tags.by_column.values() for tag in tags}
+    marks = mark_tags([*facts.tags.whole, *(of_columns - set(CERTIFIED_TAGS))])
     if stale:
         marks.append("stale")
     if facts.failed:
