@@ -192,6 +192,8 @@ def test_the_command_fails_ci_and_writes_sarif(store: Path) -> None:
     assert done.returncode == 1
     assert "failed · 11 rules on 8 datasets" in done.stdout, done.stdout
     log = json.loads((store / "out.sarif").read_text())
+    places = [each["locations"][0]["physicalLocation"] for each in log["runs"][0]["results"]]
+    assert {each["artifactLocation"]["uri"] for each in places} == {"downriver.yml"}
     results = log["runs"][0]["results"]
     rules = {rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]}
     assert {result["ruleId"] for result in results} <= rules

@@ -130,6 +130,7 @@ def _unmet(
             )
 
 
+_CHECKS_FILE = "downriver.yml"  # GitHub rejects results without a file; this one configures them
 _LEVELS = {
     CheckSeverity.INFO: "note",
     CheckSeverity.WARNING: "warning",
@@ -161,10 +162,12 @@ def render_checks_sarif(checks: LineageChecks, version: str) -> dict[str, Any]:
 
 def _result(check_violation: CheckViolation) -> dict[str, Any]:
     location: dict[str, Any] = {
-        "logicalLocations": [{"fullyQualifiedName": check_violation.entity}]
+        "logicalLocations": [{"fullyQualifiedName": check_violation.entity}],
+        "physicalLocation": {
+            "artifactLocation": {"uri": check_violation.path or _CHECKS_FILE},
+            "region": {"startLine": 1},
+        },
     }
-    if check_violation.path:
-        location["physicalLocation"] = {"artifactLocation": {"uri": check_violation.path}}
     return {
         "ruleId": check_violation.rule,
         "level": _LEVELS[check_violation.severity],
