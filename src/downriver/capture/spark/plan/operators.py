@@ -226,6 +226,12 @@ def _window(operation: PlanOperation) -> Relation:
     return project(relation, [*relation.items, *operation.columns("windowExpressions")])
 
 
+def _number_rows(operation: PlanOperation) -> Relation:
+    """Return the rows with the index that pandas-on-Spark generates for them."""
+    relation, index = operation.inputs[0], operation.node.tree("sequenceAttr")
+    return project(relation, [*_make_columns([index] if index else []), *relation.items])
+
+
 def _generate(operation: PlanOperation) -> Relation:
     relation, generator = operation.inputs[0], operation.node.tree("generator")
     output = operation.node.trees("generatorOutput")
@@ -443,6 +449,7 @@ _OPERATORS: dict[str, Callable[[PlanOperation], Relation]] = {
     "UnionLoop": _loop,
     "UnionLoopRef": _read_loop,
     "View": _view,
+    "AttachDistributedSequence": _number_rows,
     "AppendColumns": _object_code,
     "CoGroup": _object_code,
     "DeserializeToObject": _object_code,
