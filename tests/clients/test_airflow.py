@@ -28,6 +28,12 @@ REQUIREMENTS = (
     "msgspec==0.22.0",  # of Downriver, whose hooks tests import there
     "zstandard==0.25.0",
 )
+# Airflow kills a task's callbacks and its sending of events after 20 s and 10 s: too few for a
+# machine that runs other tests.
+PATIENT = {
+    "AIRFLOW__CORE__TASK_SUCCESS_OVERTIME": "300",
+    "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",
+}
 # The provider reports the assets of a task. For a task on SQLite it sends the query, but no tables.
 DAG = """
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
@@ -70,13 +76,16 @@ def store(client_python: Callable[..., Path], tmp_path_factory: pytest.TempPathF
                     "AIRFLOW_HOME": str(home),
                     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
                     "AIRFLOW__OPENLINEAGE__NAMESPACE": "airflow",
-                    "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": url}),
+                    "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+                        {"type": "http", "url": url, "timeout": 120}
+                    ),
                     "HOME": str(home),
                     "PATH": f"{python.parent}{os.pathsep}{os.defpath}",
+                    **PATIENT,
                 },
                 capture_output=True,
                 text=True,
-                timeout=400,
+                timeout=600,
                 check=False,
             )
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.clients.test_airflow import REQUIREMENTS
+from tests.clients.test_airflow import PATIENT, REQUIREMENTS
 
 from downriver.service import Lineage
 
@@ -75,10 +75,11 @@ def run(command: list[object], home: Path, store: str) -> None:
             "HOME": str(home),
             "PATH": f"{Path(str(command[0])).parent}{os.pathsep}{os.defpath}",
             "PYTHONPATH": str(SOURCES),
+            **PATIENT,
         },
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

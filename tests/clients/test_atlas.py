@@ -59,7 +59,7 @@ print(json.dumps([
 def run(python: Path, script: str, *arguments: str, stdin: str = "") -> Any:
     command = [python, "-c", script, *arguments]
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=120, check=False
+        command, input=stdin, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

@@ -52,7 +52,7 @@ def test_the_requests_are_those_of_the_emitter_of_datahub(
             [python, tmp_path / "emit.py", server.url, tmp_path / "proposals.json"],
             capture_output=True,
             text=True,
-            timeout=200,
+            timeout=600,
             check=False,
         )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -59,7 +59,7 @@ def store(client_python: Callable[..., Path], tmp_path_factory: pytest.TempPathF
                 },
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=600,
                 check=False,
             )
             assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

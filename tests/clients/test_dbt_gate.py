@@ -59,7 +59,7 @@ def run(command: list[str], folder: Path, codes: tuple[int, ...] = (0,)) -> tupl
         "DBT_PROFILES_DIR": str(folder),
     }
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode in codes, done.stdout + done.stderr
     return done.returncode, done.stdout

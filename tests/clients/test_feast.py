@@ -74,7 +74,7 @@ def home(client_python: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
                 env=env,
                 stdout=out,
                 stderr=err,
-                timeout=400,
+                timeout=600,
                 check=False,
             )
         assert done.returncode == 0, (home / "errors").read_text()[-3000:]

@@ -88,7 +88,7 @@ def home(client_python: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

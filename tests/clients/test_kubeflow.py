@@ -47,7 +47,7 @@ def test_a_compiled_pipeline_connects_data_with_the_model(
     (tmp_path / "pipeline.py").write_text(PIPELINE)  # the compiler reads the source
     done = subprocess.run(
         [client_python("kfp==2.14.6"), "pipeline.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     imported = downriver("import", "kubeflow", "churn.yaml", cwd=tmp_path)

@@ -79,7 +79,7 @@ TABLE = {"namespace": "postgres://db:5432", "name": "public/orders:v1"}
 def answered(client_python: Callable[..., Path], server_url: str) -> dict[str, Any]:
     python = client_python("marquez-python==0.50.0", "pytz")
     done = subprocess.run(
-        [python, "-c", SCRIPT, server_url], capture_output=True, text=True, timeout=120, check=False
+        [python, "-c", SCRIPT, server_url], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout)

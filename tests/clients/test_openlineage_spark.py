@@ -36,6 +36,7 @@ def test_the_listener_reports_the_edges_and_columns_of_a_pipeline(
             *("--conf", "spark.extraListeners=io.openlineage.spark.agent.OpenLineageSparkListener"),
             *("--conf", "spark.openlineage.transport.type=http"),
             *("--conf", f"spark.openlineage.transport.url={url}"),
+            *("--conf", "spark.openlineage.transport.timeoutInMillis=120000"),
         )
         assert done.returncode == 0, done.stderr[-2000:]
     with Lineage.open(str(tmp_path / "store")) as lineage:

@@ -101,7 +101,7 @@ def run(python: Path, script: str, home: Path, **env: str) -> Path:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
