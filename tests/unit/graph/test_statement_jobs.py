@@ -73,6 +73,37 @@ def test_a_task_without_datasets_of_its_own_is_shown(lineage):
     assert {node.id for node in lineage.trace(table("a")).nodes} == {table("a"), TASK, table("b")}
 
 
+@pytest.mark.parametrize("own", [{}, {"inputs": [dataset("a")]}], ids=["bare", "with-input"])
+def test_a_trace_of_the_task_follows_its_statements(lineage, own):
+    store(lineage, statement(1, "a", "b"), statement(2, "b", "c"), task(**own))
+    found = lineage.trace(TASK, "both")
+    assert {node.id for node in found.nodes} == {TASK, *map(table, "abc")}
+    assert found.root.statements == [FIRST, SECOND]
+    edges = sorted((edge.source, edge.target) for edge in found.edges)
+    assert edges == [(table(t), TASK) for t in "ab"] + [(TASK, table(t)) for t in "bc"]
+    assert not found.blind_spots
+    upstream = {node.id for node in lineage.trace(TASK, "upstream").nodes}
+    assert upstream == {TASK, table("a"), table("b")}
+    graph = lineage.graph(TASK)
+    assert {node.id for node in graph.nodes} == {TASK, *map(table, "abc")}
+    assert graph.total == 4
+
+
+def test_a_trace_of_the_task_ends_at_its_depth(lineage):
+    after = run_event("later", inputs=[dataset("c")], outputs=[dataset("d")])
+    store(lineage, statement(1, "a", "b"), statement(2, "b", "c"), task(), after)
+    found = lineage.trace(TASK, "downstream", depth=1)
+    assert {node.id for node in found.nodes} == {TASK, table("b"), table("c")}
+    assert [spot.kind for spot in found.blind_spots] == ["depth_limit"]
+
+
+def test_a_trace_of_an_earlier_moment_has_no_later_statements(lineage):
+    store(lineage, statement(1, "a", "b"), task())
+    found = lineage.trace(TASK, "both", as_of="2026-01-01T18:00:00Z")
+    assert [node.id for node in found.nodes] == [TASK]
+    assert not found.root.statements
+
+
 def test_a_statement_that_is_asked_for_is_shown(queries):
     assert queries.trace(FIRST).root.id == FIRST
 

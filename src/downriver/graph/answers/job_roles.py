@@ -82,6 +82,18 @@ def find_tasks(nodes: Mapping[int, NodeId], reader: CatalogReader) -> dict[int, 
     return {number: task for task, number in reader.nodes.find_parents(pairs)}
 
 
+def find_statements(task: int, name: JobId, reader: CatalogReader) -> list[int]:
+    """Return the jobs that report a statement of a task, by number."""
+    statements = {
+        child
+        for child in reader.nodes.children_of(task)
+        if child.namespace == name.namespace
+        and (part := _STATEMENT.fullmatch(child.name)) is not None
+        and part[1] == name.name
+    }
+    return sorted(reader.nodes.find_each(statements).values()) if statements else []
+
+
 def count_readers(graph: NodeGraph) -> list[tuple[int, int]]:
     """Return the datasets that jobs read, each with its number of jobs, the most read first."""
     reads = graph.flow.kind.values == int(EdgeKind.READS)

@@ -8,7 +8,12 @@ import msgspec
 import numpy as np
 
 from downriver.graph.answers.cuts import CutDetector
-from downriver.graph.answers.job_roles import find_loaders, find_readers, find_tasks
+from downriver.graph.answers.job_roles import (
+    find_loaders,
+    find_readers,
+    find_statements,
+    find_tasks,
+)
 from downriver.graph.answers.node_edges import NodeEdges
 from downriver.graph.answers.view import (
     limit_blind_spots,
@@ -47,20 +52,41 @@ class NodeView:
         self._asked: set[int] = set()  # nodes whose blind spots facets were fetched
         self._tasks: dict[int, int] = {}  # statement job -> the task to show
         self.root = index.nodes.identities.canonical(node)
+        self._parts = NO_INTS if question.statements else self._statements_of_root()
+
+    def _statements_of_root(self) -> Ints:
+        """Return the statements of the root, if it is a task, that move data."""
+        name = self._index.cache.names([self.root], self._reader)[self.root]
+        if not isinstance(name, JobId):
+            return NO_INTS
+        statements = np.array(find_statements(self.root, name, self._reader), np.int32)
+        if not len(statements):
+            return NO_INTS
+        moving = [
+            len(NodeWalk(self._graph, downstream=down, as_of=self._question.as_of).edges(part))
+            for part in statements.reshape(-1, 1)
+            for down in (True, False)
+        ]
+        moves_data: Ints = statements[np.array(moving).reshape(-1, 2).any(axis=1)]
+        return moves_data
 
     def reach(self, *, downstream: bool) -> WalkResult:
-        """Return the datasets and jobs on one side of the root."""
+        """Return the datasets and jobs on one side of the root, and of its statements."""
+        return self._reach(downstream=downstream, parts=self._parts)
+
+    def _reach(self, *, downstream: bool, parts: Ints = NO_INTS) -> WalkResult:
         return reach_nodes(
             self._graph,
             self.root,
             downstream=downstream,
             depth=self._question.depth,
             as_of=self._question.as_of,
+            parts=parts,
         )
 
     def routes(self, end: int, limit: int) -> Routes:
         """Return the routes from the root to another node."""
-        return find_routes(self.reach(downstream=True), end, limit)
+        return find_routes(self._reach(downstream=True), end, limit)
 
     def join_statements(self, depths: dict[int, int]) -> dict[int, int]:
         """Return the nodes to show, with their depths: tasks in place of their statements.
@@ -157,6 +183,8 @@ class NodeView:
         walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)
         # Jobs have one name each, so the far ends of their edges need no canonical ids.
         without = np.setdiff1d(reached, self._graph.flow.ends.target[walk.edges(reached)])
+        if len(self._parts):
+            without = without[without != self.root]  # its statements have the inputs
         names = self._index.cache.names(without.tolist(), self._reader)
         jobs = [node for node, name in names.items() if isinstance(name, JobId)]
         if not jobs:

@@ -130,11 +130,11 @@ class ColumnWalk:
     def first_levels(self, root: int, visited: VisitMarks, deepest: int) -> FirstLevels:
         """Walk column by column while that is faster than arrays, and up to the first `*`."""
         if self._as_of != FOREVER:
-            return start_at(root)
+            return start_at(np.array([root], np.int32))
         if compiled := compilation.walks():
             return self._walk_compiled(root, compiled, visited, deepest)
         if self._identities:
-            return start_at(root)
+            return start_at(np.array([root], np.int32))
         columns = self._columns
         lookup = EdgeLookup(
             self._rows.one_by_one(),

@@ -53,10 +53,10 @@ class EdgeLookup(NamedTuple):
         return [edge for name in identities.group(node) for edge in self.row(name)]
 
 
-def start_at(root: int) -> FirstLevels:
-    """Return a walk that has only visited its root."""
-    here = np.array([root], np.int32)
-    return FirstLevels(here, np.zeros(1, np.int32), NO_INTS, NO_INTS, NO_INTS, frontier=here)
+def start_at(roots: Ints) -> FirstLevels:
+    """Return a walk that has only visited its roots."""
+    depths = np.zeros(len(roots), np.int32)
+    return FirstLevels(roots, depths, NO_INTS, NO_INTS, NO_INTS, frontier=roots)
 
 
 def walk_first_levels(

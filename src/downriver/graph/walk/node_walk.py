@@ -35,14 +35,17 @@ def reach_nodes(
     downstream: bool,
     depth: int | None = None,
     as_of: int = FOREVER,
+    parts: Ints = NO_INTS,
 ) -> WalkResult:
     """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed.
 
-    The walk ends one step beyond the depth limit.
+    The walk ends one step beyond the depth limit. `parts` are jobs that belong to the root, such
+    as the statements of a task: the walk also starts at them.
     """
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
+    roots = np.append(np.array([root], np.int32), parts)
     with borrowed_marks() as visited, borrowed_marks() as opened:
-        return _reach(walk, root, depth, visited, opened)
+        return _reach(walk, roots, depth, visited, opened)
 
 
 def reach_from(
@@ -74,15 +77,15 @@ def reach_from(
 
 
 def _reach(
-    walk: NodeWalk, root: int, depth: int | None, visited: VisitMarks, opened: VisitMarks
+    walk: NodeWalk, roots: Ints, depth: int | None, visited: VisitMarks, opened: VisitMarks
 ) -> WalkResult:
     deepest = UNLIMITED if depth is None else depth
-    start = walk.first_levels(root, visited, opened, deepest)
+    start = walk.first_levels(roots, visited, opened, deepest)
     result = WalkBuilder(start, visited, depth)
     frontier, level = start.frontier, start.level
     if len(frontier):
         opened.restart()
-        opened.add(np.append(start.jobs, np.int32(root)))
+        opened.add(np.append(start.jobs, roots))
     while len(frontier) and level <= deepest:
         level += 1
         edges = walk.edges(frontier)
@@ -110,11 +113,12 @@ class NodeWalk:
         self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
 
     def first_levels(
-        self, root: int, visited: VisitMarks, opened: VisitMarks, deepest: int
+        self, roots: Ints, visited: VisitMarks, opened: VisitMarks, deepest: int
     ) -> FirstLevels:
         """Walk node by node while that is faster than arrays, if every edge may be followed."""
-        if self._as_of != FOREVER or not self._graph.all_to_all:
-            return start_at(root)
+        if self._as_of != FOREVER or not self._graph.all_to_all or len(roots) > 1:
+            return start_at(roots)
+        root = int(roots[0])
         if compiled := compilation.walks():
             return self._walk_compiled(root, compiled, visited, opened, deepest)
         flow, identities = self._graph.flow, self._graph.identities
