@@ -9,6 +9,7 @@ describe("the text of a search", () => {
   });
   it("keeps words that only look like filters", () => {
     expect(parseQuery("s3://lake ratio:x").text).toBe("s3://lake ratio:x");
+    expect(parseQuery("kind:datase")).toEqual({ text: "kind:datase", filters: {} });
   });
   it("survives a round trip", () => {
     for (const typed of ["orders", 'tag:pii owner:"a b" orders raw', ""]) expect(renderQuery(parseQuery(typed))).toBe(typed);

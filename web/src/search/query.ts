@@ -6,6 +6,8 @@ import { changePath, columnPath, entityPath, lineagePath } from "../shell/routes
 export const FILTERS = ["kind", "type", "namespace", "tag", "owner"] as const;
 export type Filter = (typeof FILTERS)[number];
 
+const KINDS = new Set(["dataset", "job", "column", "tag", "owner"]);
+
 export interface SearchQuery {
   text: string;
   filters: Partial<Record<Filter, string>>;
@@ -15,8 +17,10 @@ const FILTER = /(?:^|\s)(kind|type|namespace|tag|owner):(?:"([^"]*)"|(\S+))/g;
 
 export function parseQuery(typed: string): SearchQuery {
   const filters: Partial<Record<Filter, string>> = {};
-  const text = typed.replace(FILTER, (_, name: Filter, quoted?: string, word?: string) => {
-    filters[name] = quoted ?? word ?? "";
+  const text = typed.replace(FILTER, (whole, name: Filter, quoted?: string, word?: string) => {
+    const value = quoted ?? word ?? "";
+    if (name === "kind" && !KINDS.has(value)) return whole; // not typed to its end
+    filters[name] = value;
     return " ";
   });
   return { text: text.trim().replace(/\s+/g, " "), filters };
