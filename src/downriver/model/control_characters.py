@@ -6,6 +6,8 @@ colours, rename the window or reverse letters, and the output would differ from 
 
 from __future__ import annotations
 
+import re
+
 BIDIRECTIONAL = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _LINE_SEPARATORS = (0x2028, 0x2029)
 _C0_AND_C1 = (*range(0x20), 0x7F, *range(0x80, 0xA0))
@@ -22,6 +24,7 @@ _IN_A_LINE = {code: _escape(code) for code in _ALL}
 _IN_A_TEXT = {code: text for code, text in _IN_A_LINE.items() if chr(code) not in "\n\t"}
 # JSON escapes the characters below U+0020 itself, and the line breaks between its values stay.
 _IN_JSON = {code: rf"\u{code:04x}" for code in _ALL if code >= 0x7F}
+_NOT_IN_JSON = re.compile(f"[{re.escape(''.join(map(chr, _IN_JSON)))}]")
 
 
 def escape_line(text: str) -> str:
@@ -36,4 +39,4 @@ def escape_text(text: str) -> str:
 
 def escape_json(text: str) -> str:
     """Return JSON of the same value, with control characters as JSON escapes."""
-    return text if text.isascii() and "\x7f" not in text else text.translate(_IN_JSON)
+    return _NOT_IN_JSON.sub(lambda match: _IN_JSON[ord(match.group())], text)

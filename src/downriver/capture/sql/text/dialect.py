@@ -127,55 +127,86 @@ _SIGNS = (
     _for(r"\bSYSDATE\b|\bNVL2?\s*\(", oracle=1),
     _for(r"\bMergeTree\b|\bARRAY\s+JOIN\b|\bPREWHERE\b|\bEXCHANGE\s+TABLES\b", clickhouse=5),
     _for(r"\b(?:toDate|toDateTime|uniqExact|arrayMap|argMax)\(", clickhouse=2),
-    _for(r"(?:\A|;)\s*SEL\s|\bMULTISET\b|\bVOLATILE\s+TABLE\b|(?:\A|;)\s*LOCKING\b", teradata=5),
+    _for(r"(?:\A|;)\s*SEL\s", teradata=5),
+    _for(r"\bMULTISET\b|\bVOLATILE\s+TABLE\b|(?:\A|;)\s*LOCKING\b", teradata=5),
     _for(r"\bAUTOINCREMENT\b|(?:\A|;)\s*PRAGMA\s", sqlite=4),
 )  # fmt: skip
 
 
 class _CompiledSign(NamedTuple):
-    """A sign with its compiled pattern; a text without any of the `words` cannot match it."""
+    """A sign with its compiled pattern.
+
+    A text that has none of the `words` and none of the `marks` cannot match it. A sign without
+    both may match any text.
+    """
 
     pattern: re.Pattern[str]
     weights: dict[str, int]
     words: tuple[str, ...]
+    marks: tuple[str, ...]
+
+    def may_match(self, text: str, vocabulary: str) -> bool:
+        """Return whether a text with this vocabulary may match the pattern."""
+        return (
+            not (self.words or self.marks)
+            or any(word in vocabulary for word in self.words)
+            or any(mark in text for mark in self.marks)
+        )
 
 
 @cache
 def _compiled() -> tuple[_CompiledSign, ...]:
     flags = re.IGNORECASE | re.MULTILINE
     return tuple(
-        _CompiledSign(re.compile(sign.pattern, flags), sign.weights, _words_of(sign.pattern))
+        _CompiledSign(re.compile(sign.pattern, flags), sign.weights, *_needed(sign.pattern))
         for sign in _SIGNS
     )
 
 
 _WORD = re.compile(r"[A-Za-z_]{3,}")
-_NOT_LITERAL = re.compile(r"\(\?[<!=][^)]{0,200}\)|\[[^]]{0,200}\]|\\[A-Za-z]|\(\?:|\{[\d,]+\}")
+_RUN = re.compile(r"\w{3,}")
+_ANCHOR = r"(?:\A|;)"
+_CLASS = r"(?<!\\)\[(?:\\.|[^]\\]){1,200}\]"
+_NOT_LITERAL = re.compile(
+    rf"\(\?[<!=]+(?:{_CLASS}|[^)])*\)|{_CLASS}|\\[A-Za-z]|\{{[\d,]+\}}|\([^()]*\)\?|[^()\\]\?"
+)
+_MARK = re.compile(r"(?:\\[^\w\s]|[:@>'#`-])+")
+_FREQUENT = frozenset({"CREATE", "FROM", "INSERT", "INTO", "SELECT", "TABLE", "WITH"})
 
 
-def _words_of(pattern: str) -> tuple[str, ...]:
-    """Return words of which each match contains at least one; () if there are no such words."""
-    literal = _NOT_LITERAL.sub(" ", pattern)
-    if not all(_WORD.search(part) for part in _alternatives(literal)):
-        return ()
-    return tuple({word.upper() for word in _WORD.findall(literal)})
+def _needed(pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return words and marks such as `::`, of which each match contains at least one.
+
+    Of each alternative, also of one in brackets, one word is enough: a long and rare one.
+    """
+    words: set[str] = set()
+    marks: set[str] = set()
+    literal = _NOT_LITERAL.sub(" ", pattern.replace(_ANCHOR, " ").replace("(?:", "("))
+    for alternative in re.split(r"(?<!\\)\|", literal):
+        found = [word.upper() for word in _WORD.findall(alternative)]
+        punctuation = _MARK.findall(alternative)
+        if found:
+            words.add(max(found, key=lambda word: (word not in _FREQUENT, len(word))))
+        elif punctuation:
+            marks.add(max(punctuation, key=len).replace("\\", ""))
+        else:
+            return (), ()
+    return tuple(words), tuple(marks)
 
 
-def _alternatives(pattern: str) -> list[str]:
-    """Return the alternatives of a pattern, those inside brackets included."""
-    return re.split(r"\|", re.sub(r"\([^()]*\)\?|\b\w\?", " ", pattern))
+def vocabulary_of(text: str) -> str:
+    """Return the words of a text, each once. It is much shorter than code, which repeats words."""
+    return " ".join(set(_RUN.findall(text.upper())))
 
 
 def guess_dialect(sql: str) -> str:
     """Return the dialect that a script's words suggest, "" for generic SQL."""
     code = _NOT_CODE.sub(_keep_shape, sql[:_READ_FIRST])
     scores: dict[str, int] = {}
-    upper = code.upper()
-    for pattern, weights, words in _compiled():
-        if words and not any(word in upper for word in words):
-            continue
-        if pattern.search(code):
-            for dialect, weight in weights.items():
+    vocabulary = vocabulary_of(code)
+    for sign in _compiled():
+        if sign.may_match(code, vocabulary) and sign.pattern.search(code):
+            for dialect, weight in sign.weights.items():
                 scores[dialect] = scores.get(dialect, 0) + weight
     if not scores:
         return ""
