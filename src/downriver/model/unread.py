@@ -12,6 +12,7 @@ class UnreadReason(str, Enum):
 
     # SQL
     SQL_SYNTAX = "sql_syntax"  # no dialect parses the statement
+    QUERY_SYNTAX = "query_syntax"  # no dialect parses the statement, a query that alters nothing
     SQL_STATEMENT = "sql_statement"  # parsed, but its effect on tables is not modelled
     DYNAMIC_SQL = "dynamic_sql"  # the statement is built at run time
     PROCEDURE_CALL = "procedure_call"  # the body of the procedure is not in the file
@@ -54,6 +55,7 @@ class UnreadReason(str, Enum):
 
 _HARMLESS = frozenset(
     {
+        UnreadReason.QUERY_SYNTAX,
         UnreadReason.YAML_SYNTAX,
         UnreadReason.DYNAMIC_CODE,
         UnreadReason.SETTING,
@@ -66,6 +68,7 @@ _HARMLESS = frozenset(
 )
 _NEXT_STEPS = {
     UnreadReason.SQL_SYNTAX: "Correct the statement, or name its dialect with --dialect.",
+    UnreadReason.QUERY_SYNTAX: "Correct the query, or name its dialect with --dialect.",
     UnreadReason.DYNAMIC_SQL: "Replace the dynamic SQL with the statement itself, or add a waiver.",
     UnreadReason.PROCEDURE_CALL: "Put the procedure's statements into the file, or add a waiver.",
     UnreadReason.TEMPLATE: "Render the file and check it with --ddl, or add a waiver.",

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.process import ProcessKey
     from downriver.model.verdicts import ComparedCommits
 
+_OF_TABLES = ("PROPERTIES", "TEST")  # the kinds of jobs that only test or describe tables
 _DBT_KINDS = frozenset({
     "exposure", "metric", "semantic_model", "saved_query", "test", "unit_test", "analysis",
 })  # fmt: skip
@@ -107,8 +108,24 @@ def _read_base(
         return base.scan(needed)
     scan = base.scan(needed | base.parameterized())
     scan.jobs = [job for job in scan.jobs if job.path in needed or _is_isolated(job)]
+    _leave_out_disabled(scan, head)
     scan.unread = [unread for unread in scan.unread if unread.path in needed]
     return scan
+
+
+def _leave_out_disabled(scan: ScanResult, head: CommitCode) -> None:
+    """Remove what dbt models read that are turned off at head, and their tests: dbt skips both."""
+    tables = head.disabled_tables({job.path for job in scan.jobs})
+
+    def is_disabled(dataset: DatasetId) -> bool:
+        return dataset.name.casefold() in tables
+
+    for job in scan.jobs if tables else ():
+        if job.integration == "DBT" and job.kind in _OF_TABLES:
+            job.inputs = [dataset for dataset in job.inputs if not is_disabled(dataset)]
+            job.references = [r for r in job.references if not is_disabled(r.dataset)]
+        elif job.integration == "DBT" and any(map(is_disabled, job.outputs)):
+            job.inputs, job.references, job.edges = [], [], []
 
 
 def _is_isolated(job: CodeJob) -> bool:

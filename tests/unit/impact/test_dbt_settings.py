@@ -93,6 +93,7 @@ def of_semantics(old: str, new: str, decision: str, rule: str) -> Case:
 BLOCKED, CAUTION, APPROVED = "BLOCKED", "CAUTION", "APPROVED"
 BREAKS, UNREAD, CHANGES = "breaking_consumers", "unread_files", "changed_consumers"
 DEFINITIONS, NOTHING = "edited_definitions", "nothing_affected"
+REMOVED = "removed_datasets"
 CASES = {
     # The semantic layer
     "metric renamed": of_semantics("big_total", "large_total", CAUTION, DEFINITIONS),
@@ -151,6 +152,46 @@ CASES = {
         BREAKS,
     ),
     "model disabled": of_properties("materialized: table", "enabled: false", BLOCKED, BREAKS),
+    "last model disabled": Case(
+        {"models/after_inc.sql": "{{ config(enabled=false) }} select id from {{ ref('inc') }}"},
+        CAUTION,
+        REMOVED,
+    ),
+    "model disabled with its readers": Case(
+        {
+            "models/inc.sql": INCREMENTAL.replace("(", "(enabled=false, ", 1),
+            "models/after_inc.sql": "{{ config(enabled=False) }} select id from {{ ref('inc') }}",
+        },
+        CAUTION,
+        REMOVED,
+    ),
+    "model disabled with its tests": Case(
+        {"models/after_inc.sql": "{{ config(enabled=false) }} select id from {{ ref('inc') }}"},
+        CAUTION,
+        REMOVED,
+        {
+            "models/after.yml": "models:\n  - name: after_inc\n"
+            "    columns: [{name: id, data_tests: [unique]}]\n"
+        },
+    ),
+    "column of a disabled reader": Case(
+        {"models/wide.sql": "select id from {{ source('raw', 'orders') }}"},
+        APPROVED,
+        NOTHING,
+        {
+            "models/wide.sql": "select id, status from {{ source('raw', 'orders') }}",
+            "models/off.sql": "{{ config(enabled=false) }} select status from {{ ref('wide') }}",
+        },
+    ),
+    "option that turns a model off is computed": Case(
+        {"models/inc.sql": INCREMENTAL.replace("(", "(enabled=false, ", 1)},
+        BLOCKED,
+        BREAKS,
+        {
+            "models/after_inc.sql": "{{ config(enabled=var('all', true)) }}"
+            " select id from {{ ref('inc') }}"
+        },
+    ),
     "model alias": of_properties("materialized: table", "alias: income", CAUTION, UNREAD),
     "unknown option": of_properties("table}", "table, row_access: x}", CAUTION, UNREAD),
     "latest version": of_properties(

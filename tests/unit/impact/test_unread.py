@@ -96,6 +96,9 @@ MAY_ALTER = {
         "class Migration(migrations.Migration):\n    operations = ["
         "migrations.RemoveField(model_name='order', name='total')]\n"
     },
+    "f-string with a tag and more": {
+        "jobs/m.py": "spark.sql(f'alter table {t} set tag a = 1; alter table {t} drop column c')\n"
+    },
     "f-string": {"jobs/m.py": "spark.sql(f'alter table {t} drop column total')\n"},
     "string that is added up": {"jobs/m.py": "run('alter table ' + t + ' drop column total')\n"},
     "string that is formatted": {"jobs/m.py": "run('drop table {}'.format(t))\n"},
@@ -118,6 +121,13 @@ MAY_ALTER = {
 }
 # Edits that are not read completely, and alter no table.
 OTHER = {
+    "query that no dialect parses": {
+        "models/odd.sql": "select a b c d from raw_orders where where\n"
+    },
+    "query of a code generator": {
+        "templates/model.sql": "with s as (select * from {% raw %}{{{% endraw %} f('{{ x.y }}')"
+        " {% raw %}}}{% endraw %}) select * from s\n"
+    },
     "broken Python without data": {"ci/run_job.py": "import requests\nrequests.post(\n"},
     "YAML that does not parse": {"models/schema.yml": "models: [1,\n"},
     "table known at run time": {
@@ -168,6 +178,15 @@ HARMLESS = {
     "index": {"migrations/7.sql": "create index i on raw_orders (total);"},
     "grant": {"migrations/7.sql": "begin;\ngrant select on raw_orders to ana;\ncommit;"},
     "added rows": {"migrations/7.sql": "insert into countries values ('at');"},
+    "tag of a column": {
+        "migrations/7.sql": "alter table raw_orders alter column total set tag g.pii = 'true';"
+    },
+    "tag of a table": {"migrations/7.sql": "alter table raw_orders unset tag g.pii;"},
+    "change tracking": {"migrations/7.sql": "alter table raw_orders set change_tracking = true;"},
+    "tag of a table named at run time": {
+        "jobs/tag.py": "def tags(t, c):\n"
+        "    return f'alter table {t} modify column {c} set tag g.pii = 1'\n"
+    },
     "documentation": {"README.md": DROP},
     "other Python": {"lib/sums.py": "def add(a, b):\n    return a + b\n"},
     "Python of a newer version": {

@@ -4597,7 +4597,7 @@ export interface components {
          * @description Why a file or statement was not read completely. The value is the name in JSON.
          * @enum {unknown}
          */
-        UnreadReason: "base_unread" | "dynamic_code" | "dynamic_sql" | "encoding" | "file_type" | "foreign_code" | "include" | "migration_code" | "not_found" | "notebook_syntax" | "procedure_call" | "python_syntax" | "reader_fault" | "setting" | "skipped_folder" | "sql_statement" | "sql_syntax" | "submodule" | "symlink" | "template" | "too_deep" | "too_large" | "too_slow" | "unknown_job" | "unknown_table" | "yaml_syntax";
+        UnreadReason: "base_unread" | "dynamic_code" | "dynamic_sql" | "encoding" | "file_type" | "foreign_code" | "include" | "migration_code" | "not_found" | "notebook_syntax" | "procedure_call" | "python_syntax" | "query_syntax" | "reader_fault" | "setting" | "skipped_folder" | "sql_statement" | "sql_syntax" | "submodule" | "symlink" | "template" | "too_deep" | "too_large" | "too_slow" | "unknown_job" | "unknown_table" | "yaml_syntax";
         /**
          * UnverifiedConsumer
          * @description An affected consumer that is not a model, so it was not built.

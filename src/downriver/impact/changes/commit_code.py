@@ -123,6 +123,17 @@ class CommitCode:
             result.unread += check_language(path, self.text(path))
         return result
 
+    def disabled_tables(self, paths: Iterable[str]) -> set[str]:
+        """Return the tables of the dbt models in some files that are turned off, case-folded."""
+        return {
+            model.table.casefold()
+            for path in self._known.intersection(paths)
+            for project in [project_of(path, self.projects)]
+            if project is not None and self._kind(path) in _STORED
+            for model in project.models_in(path)
+            if project.is_disabled(model, self.text(path))
+        }
+
     def _weaken(self, unread: Unread) -> Unread:
         """Weaken the fault of unparsable Python that contains no word about data."""
         is_python = unread.reason is UnreadReason.PYTHON_SYNTAX and unread.path.endswith(".py")

@@ -255,11 +255,17 @@ def _read_sql(pair: FilePair, dialect: str | None, found: FileEdits) -> DdlReadi
     return ddl
 
 
+_QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*\(*\s*(?:select|with)\b", re.IGNORECASE)
+
+
 def _weaken(unread: Unread, text: str) -> Unread:
-    """Weaken the blind spot of a query with unknown template parts: it does not alter a table."""
-    is_query = "select" in text.casefold() and not mentions_ddl(text)
-    if unread.reason is UnreadReason.TEMPLATE and is_query:
+    """Weaken the blind spot of a query that cannot be read: it does not alter a table."""
+    if mentions_ddl(text):
+        return unread
+    if unread.reason is UnreadReason.TEMPLATE and "select" in text.casefold():
         return msgspec.structs.replace(unread, reason=UnreadReason.DYNAMIC_CODE)
+    if unread.reason is UnreadReason.SQL_SYNTAX and _QUERY.match(unread.detail):
+        return msgspec.structs.replace(unread, reason=UnreadReason.QUERY_SYNTAX)
     return unread
 
 

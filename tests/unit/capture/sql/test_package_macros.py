@@ -17,3 +17,22 @@ def test_filtered_columns_take_arguments_by_place_or_by_name(arguments: str) -> 
     rendered = render_sql(f"select {{{{ {call} | join(', ') }}}} from x", template)
     assert rendered.texts == ["select day, users from x"]
     assert rendered.blind_spots == []
+
+
+@pytest.mark.parametrize(
+    "macros",
+    [
+        "{% macro _short(c) %}left({{ c }}, 3){% endmacro %}",
+        "{% macro cut(c) %}{{ return(_short(c)) }}{% endmacro %}"
+        "{% macro _short(c) %}left({{ c }}, 3){% endmacro %}",
+        "{% macro cut() %}{{ _short(*varargs) }}{% endmacro %}"
+        "{% macro _short(c) -%} left({{ c }}, {{ __length() }}) {%- endmacro %}"
+        "{% macro __length() %}3{% endmacro %}",
+    ],
+    ids=["called by a model", "called by a macro", "called by another private macro"],
+)
+def test_a_macro_whose_name_begins_with_an_underscore_is_rendered(macros: str) -> None:
+    name = "cut" if "macro cut" in macros else "_short"
+    rendered = render_sql(f"select {{{{ {name}('day') }}}} from x", Template(macros=(macros,)))
+    assert rendered.texts == ["select left(day, 3) from x"]
+    assert rendered.blind_spots == []

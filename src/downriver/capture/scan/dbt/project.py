@@ -116,6 +116,11 @@ class DbtProject(msgspec.Struct, kw_only=True, dict=True):
             config.update(given)
         return config
 
+    def is_disabled(self, model: DbtModelFile, sql: str) -> bool:
+        """Return whether an option turns a model off. A computed option does not count."""
+        enabled = self.config_of(model.path, model.name, sql).get("enabled")
+        return enabled is False or (isinstance(enabled, str) and enabled.casefold() == "false")
+
     def hooks_of(self, path: str, name: str) -> list[str]:
         """Return the hooks of a model that are not in its code. Hooks of every place run."""
         configs = [

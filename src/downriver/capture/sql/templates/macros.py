@@ -179,11 +179,19 @@ class MacroEnvironment:
         if key not in self._compiled:
             try:
                 tree = self._sandbox.parse_counted(self._texts[package][name])
-                module = self._from_tree(tree, package).make_module()
-                self._compiled[key] = getattr(module, name)
+                self._compiled[key] = _defined_in(self._from_tree(tree, package), name)
             except TEMPLATE_FAULTS:
                 self._compiled[key] = None
         return self._compiled[key]
+
+
+def _defined_in(template: JinjaTemplate, name: str) -> Callable[..., Any]:
+    """Return a macro that a template defines. Jinja exports no name that begins with `_`."""
+    context = template.new_context()
+    for _ in template.root_render_func(context):
+        pass
+    macro: Callable[..., Any] = context.vars[name]
+    return macro
 
 
 def _macro_texts(texts: Sequence[str]) -> dict[str, str]:

@@ -240,6 +240,8 @@ class _Migration:
 
     def _read_one(self, parsed: ScriptStatement, lines: int) -> _Statement:
         line = parsed.line + lines
+        if HARMLESS_ALTER.match(parsed.sql):
+            return self._read_as(parsed, lines, DdlEffect(True))
         for spot in parsed.blind_spots:
             reason = _REASONS.get(spot.kind)
             if reason is UnreadReason.SQL_SYNTAX:
@@ -274,7 +276,7 @@ class _Migration:
     def _read_in_other_dialect(self, parsed: ScriptStatement, lines: int) -> _Statement | None:
         """Read a statement in another dialect if no dialect was named, or by its known shapes."""
         changes = tuple(read_vendor_text(parsed.sql))
-        if changes or HARMLESS_ALTER.match(parsed.sql):
+        if changes:
             return self._read_as(parsed, lines, DdlEffect(True, changes))
         for name in _OTHER_DIALECTS if not self._named_dialect else ():
             try:

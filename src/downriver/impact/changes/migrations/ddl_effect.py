@@ -322,7 +322,9 @@ HARMLESS_ALTER = re.compile(
     r"(?:owner\s+to\s+\S+|(?:enable|disable|force|no\s+force)\s+row\s+level\s+security"
     r"|(?:enable|disable)\s+trigger\s+\S+|rename\s+constraint\s+\S+\s+to\s+\S+"
     r"|validate\s+constraint\s+\S+|cluster\s+on\s+\S+|set\s+tblproperties\s*\([^)]*\)"
-    r"|replica\s+identity\s+\w+)\s*(?:;\s*)?\Z",
+    r"|replica\s+identity\s+\w+|set\s+change_tracking\s*=\s*\w+"
+    r"|(?:(?:alter|modify)\s+(?:column\s+)?\S+\s+)?(?:set\s+tag\s[^;]*=[^;]*|unset\s+tag\s[^;]*)"
+    r")\s*(?:;\s*)?\Z",
     re.IGNORECASE,
 )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code.python_syntax import parse_python
 from downriver.impact.changes.migrations.ddl import DdlReading, read_ddl
-from downriver.impact.changes.migrations.ddl_effect import mentions_ddl
+from downriver.impact.changes.migrations.ddl_effect import HARMLESS_ALTER, mentions_ddl
 from downriver.impact.changes.migrations.table_definitions import (
     DefinitionEdit,
     LocatedChange,
@@ -171,8 +171,11 @@ class _PythonMigration(ast.NodeVisitor):
     def _visit_built(self, node: ast.expr, parts: Sequence[ast.expr]) -> None:
         """Note a statement that is built when the code runs."""
         texts = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
-        if _runs_ddl("?".join(texts)):
+        statement = "?".join(texts)
+        if _runs_ddl(statement):
             self._unread(node.lineno, UnreadReason.DYNAMIC_SQL, self._quote(node))
+        elif HARMLESS_ALTER.match(statement):
+            return
         elif isinstance(node, ast.JoinedStr):
             self.generic_visit(node)
 
@@ -227,7 +230,9 @@ class _PythonMigration(ast.NodeVisitor):
 def _runs_ddl(text: str) -> bool:
     """Return whether a string is a statement that alters a table, or runs a procedure."""
     match = _DDL_STATEMENT.match(text)
-    return match is not None and (match["call"] is not None or mentions_ddl(text))
+    if match is None or HARMLESS_ALTER.match(text):
+        return False
+    return match["call"] is not None or mentions_ddl(text)
 
 
 def _called(node: ast.Call) -> str:
