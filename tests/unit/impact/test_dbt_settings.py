@@ -45,6 +45,11 @@ MACROS = """{% macro today() %}{{ return(adapter.dispatch('today')()) }}{% endma
 {% macro default__today() %}now(){% endmacro %}
 {% macro bigquery__today() %}current_timestamp(){% endmacro %}
 """
+BRANCHES = """select id, {% if target.type == 'fabric' %}{% if execute %}getdate() as day{% endif %}
+{% elif target.type == 'redshift' %}getdate() as day
+{% else %}{{ today() }} as day{% endif %}
+from {{ ref('revenue') }}
+"""
 PROPERTIES = """models:
   - name: revenue
     config: {materialized: table}
@@ -244,6 +249,24 @@ CASES = {
             "dbt_project.yml": PROJECT + "vars: {prefix: a}\n",
             "models/named.sql": "select {{ other.cut() }} {% if var('wide', false) %}"
             ", {{ var('prefix') }} as p{% endif %} from {{ ref('revenue') }}",
+        },
+    ),
+    "branch of a template that another warehouse takes": Case(
+        {"models/branches.sql": BRANCHES.replace("{{ today() }} as day", "{{ today() }} as date")},
+        BLOCKED,
+        BREAKS,
+        {
+            "models/branches.sql": BRANCHES,
+            "models/of_branches.sql": "select day from {{ ref('branches') }}",
+        },
+    ),
+    "value in a branch that another warehouse takes": Case(
+        {"models/branches.sql": BRANCHES.replace("{{ today() }} as", "{{ today() }} + 1 as")},
+        CAUTION,
+        CHANGES,
+        {
+            "models/branches.sql": BRANCHES,
+            "models/of_branches.sql": "select day from {{ ref('branches') }}",
         },
     ),
     "macro that dbt calls": Case(

@@ -118,6 +118,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
     path: str
     line: int = 1
     sql: str = ""
+    other_sql: tuple[str, ...] = ()  # other renderings of the template, by run-time conditions
     dialect: str = ""
     raw: str | None = None
     description: str = ""
@@ -182,6 +183,7 @@ def set_query(job: CodeJob, sql: str, rendered: RenderedTemplate | None = None) 
     job.raw = sql
     # The last rendering takes all branches that depend on run-time values, so it has all SQL.
     job.sql = rendered.texts[-1]
+    job.other_sql = tuple(rendered.texts[:-1])
 
 
 def add_sql(

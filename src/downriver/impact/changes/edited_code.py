@@ -170,7 +170,7 @@ def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
     for path in sorted(paths):
         both = [side.get(path, []) for side in jobs]
         before, after = (next(iter(found_jobs), None) for found_jobs in both)
-        texts = [None if job is None else job.sql for job in (before, after)]
+        texts = _compared_texts(before, after)
         if [job.sql for job in both[0][1:]] != [job.sql for job in both[1][1:]]:
             detail = "code that it uses is edited, and changes a hook"
             reason = UnreadReason.DYNAMIC_CODE
@@ -183,6 +183,18 @@ def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
             reason = UnreadReason.DYNAMIC_CODE
             found.unread.append(Unread(path=path, line=spot.line, reason=reason, detail=detail))
     return found
+
+
+def _compared_texts(before: CodeJob | None, after: CodeJob | None) -> list[str | None]:
+    """Return the SQL of a model on both sides.
+
+    When it is the same, a branch that other run-time values select may still differ.
+    """
+    if before is not None and after is not None and before.sql == after.sql:
+        for old, new in zip(before.other_sql, after.other_sql, strict=False):
+            if old != new:
+                return [old, new]
+    return [None if job is None else job.sql for job in (before, after)]
 
 
 def _jobs_by_path(result: ScanResult) -> dict[str, list[CodeJob]]:
