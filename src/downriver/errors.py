@@ -302,6 +302,17 @@ class LakeBusyError(LakeError):
         self.place = place
 
 
+class NoEventLogError(LakeError):
+    """A question about the log of events, to a server that answers from a lake."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"the lake in {place} has no log in the order of arrival; copy its events into a store "
+            "with `downriver lake publish`, and serve the store"
+        )
+        self.place = place
+
+
 def describe_failure(exc: Exception) -> str:
     """Return the reason of a failed connection or file access, without the number of the error."""
     cause = getattr(exc, "reason", exc)  # urllib wraps the error of the connection

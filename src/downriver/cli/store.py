@@ -297,6 +297,15 @@ def serve(
         Path | None,
         typer.Option("--tls-key", metavar="FILE", help="The private key of the certificate (PEM)."),
     ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            "--lake",
+            metavar="PATH",
+            help="Answer from this lake instead of a store, and refuse writes. New versions of the "
+            "lake are read as they appear.",
+        ),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Start the HTTP server and its web UI. Any OpenLineage client can send events to it.
@@ -307,19 +316,25 @@ def serve(
     Examples:
       downriver serve --open
       downriver serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      downriver serve --lake .downriver/lake
     """
     from downriver.http import TlsFiles, check_bind
     from downriver.http import serve as run
 
     tls = TlsFiles.parse(tls_cert, tls_key)
-    with _served_location(store) as location, Lineage.open(location, repository=repo) as lineage:
+    if lake is not None and store is not None:
+        raise InvalidRequestError("--lake", "give --lake or --store, not both")
+    with _served(lake, store, repo) as lineage:
         check_bind(host, port, keyed=lineage.admin.has_keys())
         url = f"{'http' if tls is None else 'https'}://{host}:{port}"
         err.print(
-            f"[bold]downriver[/] on [cyan]{url}[/] · store {escape(lineage.store.url)}"
-            f"\nweb UI:       open {url} in a browser"
-            f"\nsend events:  OPENLINEAGE_URL={url}  ·  stop with Ctrl-C"
+            f"[bold]downriver[/] on [cyan]{url}[/] · {'store' if lake is None else 'lake'} "
+            f"{escape(lineage.store.url)}\nweb UI:       open {url} in a browser"
         )
+        if lake is None:
+            err.print(f"send events:  OPENLINEAGE_URL={url}  ·  stop with Ctrl-C")
+        else:
+            err.print("read-only: events are added with `downriver lake`  ·  stop with Ctrl-C")
         run(
             lineage,
             host,
@@ -328,6 +343,25 @@ def serve(
             log_format=log_format.value,
             tls=tls,
         )
+
+
+_LOOK_AT_LAKE_EVERY = 2.0  # seconds
+
+
+@contextmanager
+def _served(lake: str | None, store: str | None, repo: Path | None) -> Iterator[Lineage]:
+    """Open what a server answers from: a lake, or a store."""
+    if lake is None:
+        with _served_location(store) as location, Lineage.open(location, repository=repo) as opened:
+            yield opened
+        return
+    from downriver.capture.scan import Repository
+    from downriver.lake.serving.lake_store import LakeStore
+
+    of_lake = LakeStore(lake)
+    of_lake.follow(_LOOK_AT_LAKE_EVERY)
+    with Lineage(of_lake, None if repo is None else Repository(repo)) as opened:
+        yield opened
 
 
 @contextmanager

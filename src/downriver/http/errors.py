@@ -40,6 +40,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     # 503, not 429: OpenLineage clients retry on 503 and drop the event on 429.
     (errors.StoreError, 503),
     (errors.ServerError, 502),
+    (errors.NoEventLogError, 501),
     (errors.MissingDependencyError, 501),
 )
 

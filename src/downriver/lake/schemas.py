@@ -140,6 +140,9 @@ DERIVATIONS = LakeTable(
 BODIES = LakeTable("bodies", columns("digest BINARY, body BINARY"), ("digest",))
 
 FACTS = (NODES, EDGES, RUNS, FACETS, CLAIMS, COLUMNS, DERIVATIONS, BODIES)
+# The columns of folded facts, one for each table. A row fills one of them.
+FACT_KINDS = ("node", "edge", "run", "facet", "claim", "column", "derivation", "body")
+KIND_OF = {table.name: kind for kind, table in zip(FACT_KINDS, FACTS, strict=True)}
 
 # Silver: the facts with typed columns and readable values.
 

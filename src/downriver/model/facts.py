@@ -68,6 +68,11 @@ class EdgeKind(IntEnum):
     DIFFERENT = 10  # dataset -> dataset: a person states the opposite; the later statement applies
 
 
+# The kinds of edges that start at a job, and those that end at one.
+FROM_JOB = (EdgeKind.WRITES, EdgeKind.EXPLICIT, EdgeKind.PARENT, EdgeKind.PRECEDES)
+TO_JOB = (EdgeKind.READS, EdgeKind.PARENT, EdgeKind.PRECEDES)
+
+
 class FacetRole(IntEnum):
     """What a facet is attached to. The numbers are stored: append, never renumber."""
 

@@ -11,14 +11,12 @@ from downriver.lake import schemas
 from downriver.lake.schemas import TableTransform
 from downriver.lake.silver.facts import JOB
 from downriver.lake.silver.transforms import enum_name, with_seen_times
-from downriver.model.facts import EdgeKind
+from downriver.model.facts import FROM_JOB, TO_JOB, EdgeKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _DAY = 86_400_000_000
-_FROM_JOB = (EdgeKind.WRITES, EdgeKind.EXPLICIT, EdgeKind.PARENT, EdgeKind.PRECEDES)
-_TO_JOB = (EdgeKind.READS, EdgeKind.PARENT, EdgeKind.PRECEDES)
 _FLOW = (EdgeKind.READS, EdgeKind.WRITES, EdgeKind.DERIVES)
 
 
@@ -43,8 +41,8 @@ def gold_edges(edges: DataFrame, stale_days: int) -> DataFrame:
     rows = with_seen_times(aged).withColumns(
         {
             "status": f.when(stale, "stale").otherwise("active"),
-            "source_kind": _job_or_dataset(_FROM_JOB),
-            "target_kind": _job_or_dataset(_TO_JOB),
+            "source_kind": _job_or_dataset(FROM_JOB),
+            "target_kind": _job_or_dataset(TO_JOB),
         }
     )
     return schemas.GRAPH_EDGES.select(rows.withColumn("kind", enum_name("kind", EdgeKind)))

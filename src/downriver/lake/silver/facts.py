@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
+from downriver.lake.schemas import FACT_KINDS, KIND_OF
 from downriver.model.facts import (
     ClaimSeen,
     EdgeSeen,
@@ -44,9 +45,6 @@ _MAX_FACTS = 50_000
 _MAX_BODY_BYTES = 32 * 2**20
 _MAX_EMITTED_KEYS = 500_000
 _ROWS_PER_BATCH = 10_000
-
-# The columns of folded facts, one for each kind. A row fills one of them.
-FACT_KINDS = ("node", "edge", "run", "facet", "claim", "column", "derivation", "body")
 
 Row = tuple[Any, ...]
 
@@ -231,8 +229,6 @@ def _record_batch(kind: str, rows: list[Row], schema: pa.Schema, pa: Any) -> pa.
     )
 
 
-_KIND_OF = {table.name: kind for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)}
-
 _NEVER_NULL = {"column": "field", "derivation": "direct", "body": "digest"}
 
 # Folded facts before they are merged: one struct column for each kind of fact.
@@ -261,7 +257,7 @@ def _merge(table: schemas.LakeTable, folded: DataFrame, before: DataFrame | None
 
 def of_kind(folded: DataFrame, table: schemas.LakeTable) -> DataFrame:
     """Return the folded facts of one table."""
-    kind = _KIND_OF[table.name]
+    kind = KIND_OF[table.name]
     return folded.where(f.col(kind).isNotNull()).select(f"{kind}.*")
 
 

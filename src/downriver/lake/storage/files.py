@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from downriver.errors import InvalidRequestError, LakeBusyError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _BUFFER = 4 * 2**20
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names of S3, and Arrow's
@@ -172,6 +172,14 @@ class Folder:
             for file in files
         )
 
+    def select_rows(self, name: str, columns: list[str], wanted: Any) -> Any:
+        """Return the rows of the Parquet files in a folder for which a condition is true."""
+        import pyarrow.dataset as ds
+
+        files = [self._path(f"{name}/{f}") for f in self.names(name) if f.endswith(".parquet")]
+        rows = ds.dataset(files, format="parquet", filesystem=self._at.system)
+        return rows.to_table(columns, filter=wanted)
+
     def write_batch(self, name: str, batch: Any, rows_per_group: int | None = None) -> None:
         """Write a batch of rows as a Parquet file; create its folders if needed."""
         import pyarrow as pa
@@ -214,6 +222,37 @@ class Folder:
             if file.endswith(".parquet"):
                 with self._at.system.open_input_file(self._path(f"{name}/{file}")) as stream:
                     yield from pq.ParquetFile(stream).iter_batches(size, columns=columns)
+
+    def find_rows(
+        self, name: str, key: str, wanted: Collection[bytes], value: str
+    ) -> dict[bytes, bytes]:
+        """Return the values of the rows with one of the `wanted` keys, by key.
+
+        Values are read only from row groups that contain such a key.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        keys = pa.array(wanted, pa.binary())
+        found: dict[bytes, bytes] = {}
+        for file in self.names(name):
+            if not file.endswith(".parquet"):
+                continue
+            with self._at.system.open_input_file(self._path(f"{name}/{file}")) as stream:
+                stored = pq.ParquetFile(stream)
+                for group in range(stored.num_row_groups):
+                    is_wanted = pc.is_in(stored.read_row_group(group, [key]).column(0), keys)
+                    if pc.any(is_wanted).as_py():
+                        rows = stored.read_row_group(group, [key, value]).filter(is_wanted)
+                        found |= dict(
+                            zip(
+                                rows.column(key).to_pylist(),
+                                rows.column(value).to_pylist(),
+                                strict=True,
+                            )
+                        )
+        return found
 
     def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
         """Yield one column of the Parquet files in a folder, `size` values at a time."""

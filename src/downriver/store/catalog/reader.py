@@ -160,6 +160,11 @@ class LogQueries:
         rows = self._queries.rows("SELECT received_at FROM log WHERE digest = ?", (digest,))
         return rows[0][0] if rows else None
 
+    def count(self) -> int:
+        """Return the number of entries."""
+        count: int = self._queries.rows("SELECT count(*) FROM log")[0][0]
+        return count
+
     def head(self) -> tuple[int, bytes]:
         """Return the number of the last entry and its chain value; 0 and the start if empty."""
         rows = self._queries.rows("SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1")
@@ -221,17 +226,17 @@ class CatalogReader:
 
     def counts(self) -> CatalogCounts:
         """Return how much the store holds."""
-        events, datasets, jobs, runs, edges, columns, edge_bytes = self._queries.rows("""
-                SELECT (SELECT count(*) FROM log),
-                       (SELECT count(*) FROM nodes WHERE kind = 0),
+        datasets, jobs, runs, edges, columns, edge_bytes = self._queries.rows("""
+                SELECT (SELECT count(*) FROM nodes WHERE kind = 0),
                        (SELECT count(*) FROM nodes WHERE kind = 1),
                        (SELECT count(*) FROM runs),
                        (SELECT count(*) FROM edges WHERE kind IN (1, 2, 3)),
                        (SELECT coalesce(sum(named), 0) FROM column_sets),
                        (SELECT coalesce(sum(length(edges)), 0) FROM derivations)
             """)[0]
+        column_edges = int(edge_bytes) // EDGE_BYTES
         return CatalogCounts(
-            events, datasets, jobs, runs, edges, int(columns), int(edge_bytes) // EDGE_BYTES
+            self.log.count(), datasets, jobs, runs, edges, int(columns), column_edges
         )
 
     def dump(self) -> dict[str, list[Row]]:
