@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from downriver import settings
 from downriver.lake import schemas
-from downriver.lake.bronze.ingest import bronze_locations
+from downriver.lake.bronze.batches import bronze_locations
 from downriver.lake.gold.governance import governance_tables
 from downriver.lake.gold.graph import COLUMN_EDGES_TRANSFORM, graph_transforms
 from downriver.lake.gold.health import (

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from downriver import __version__, settings
 from downriver.lake import schemas
-from downriver.lake.bronze.ingest import bronze_locations
+from downriver.lake.bronze.batches import bronze_locations
 from downriver.lake.build import read_tables, run_transforms, write_reach, write_tables
 from downriver.lake.gold.governance import failing_datasets
 from downriver.lake.gold.graph import COLUMN_EDGES_TRANSFORM, graph_transforms
@@ -26,17 +26,20 @@ from downriver.lake.gold.health import (
     sum_counts,
     summary_transforms,
 )
-from downriver.lake.session import changed_settings
+from downriver.lake.session import INTERPRETED, changed_settings
 from downriver.lake.silver.facts import DATASET, FOLDED, count_folded, fold_events, read_facts
-from downriver.lake.silver.touched_facts import TouchedFacts
+from downriver.lake.silver.touched_facts import JoinSelection, TouchedFacts
+from downriver.lake.silver.touched_files import FileSelection
 from downriver.lake.silver.transforms import DERIVE_ENDS_TRANSFORM, SILVER_TRANSFORMS
 from downriver.lake.storage.runs import (
     ENTITY,
     add_run,
     count_runs_to_merge,
+    entities_of,
     read_current,
     read_runs,
     replace_last_runs,
+    select_current,
     with_entity,
 )
 from downriver.lake.storage.tables import PARQUET, StoredRun
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from downriver.lake.schemas import LakeTable, TableTransform
+    from downriver.lake.silver.touched_facts import Selection
     from downriver.lake.stages import StageReport, Stages
     from downriver.lake.storage.tables import (
         BronzeBatch,
@@ -85,13 +89,18 @@ def can_increment(base: LakeVersion, stale_days: int) -> bool:
 def spark_settings(new: int, stored: int) -> dict[str, str]:
     """Return settings of Spark for a number of new facts, in a lake of `stored` facts.
 
-    For few rows, planning costs more than running: Spark should plan once and use few tasks. In a
-    large lake a join may shuffle rows of a whole table, so Spark should choose the tasks.
+    For few rows, planning and compiling cost more than running: Spark should plan once, compile
+    nothing and use few tasks. In a large lake a join may shuffle rows of a whole table, so Spark
+    should choose the tasks.
     """
     if new > _FEW_ROWS or stored > _MANY_ROWS:
         return {}
     tasks = 1 + new // _ROWS_PER_TASK
-    return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
+    return {
+        **INTERPRETED,
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(tasks),
+    }
 
 
 class IncrementalBuild:
@@ -110,15 +119,17 @@ class IncrementalBuild:
         self._has_identities = False  # new facts state which names are one dataset
         self._grown: set[str] = set()  # tables with more rows than before
         self._runs: dict[str, StoredRun] = {}  # the new runs of silver and gold tables
+        self._in_files = False  # rows are found in this process, as in a lake that is not large
 
     def run(self, batches: Sequence[BronzeBatch]) -> None:
         """Fold batches, and update the tables."""
         stale_days = settings.read_number(settings.STALE_DAYS)
-        folded = self._add_facts(batches)
+        written = self._add_facts(batches)
         stored = sum(self.tables[f"facts.{table.name}"].rows for table in schemas.FACTS)
         conf = spark_settings(self.reports[-1].rows_out, stored)
         with changed_settings(self._storage.spark, conf):
-            touched = TouchedFacts(self._storage, self.tables, folded)
+            self._in_files = bool(conf)
+            touched = TouchedFacts(self._selection(written))
             try:
                 facts = touched.frames()
                 self._add_tables("silver", facts, self._affected(SILVER_TRANSFORMS))
@@ -129,6 +140,13 @@ class IncrementalBuild:
         self._update_reach()
         self._merge_runs()
 
+    def _selection(self, written: StoredTable) -> Selection:
+        """Return what finds the facts of the entities in folded facts: in this process or Spark."""
+        if not self._in_files:
+            return JoinSelection(self._storage, self.tables, self._storage.read(FOLDED, [written]))
+        run = StoredRun(written.path, written.rows, PARQUET, folded=True)
+        return FileSelection(self._storage, self.tables, run, f"{self._path}/touched")
+
     def _affected(self, transforms: Sequence[TableTransform]) -> list[TableTransform]:
         """Return the transforms of tables that get new rows from the new facets."""
         return [
@@ -137,7 +155,7 @@ class IncrementalBuild:
             if not transform.facets or self._facets.intersection(transform.facets)
         ]
 
-    def _add_facts(self, batches: Sequence[BronzeBatch]) -> DataFrame:
+    def _add_facts(self, batches: Sequence[BronzeBatch]) -> StoredTable:
         with self._stages.running("facts") as stage:
             events = self._storage.read(schemas.EVENTS, bronze_locations(schemas.EVENTS, batches))
             stage.rows_in = sum(batch.events for batch in batches)
@@ -151,7 +169,7 @@ class IncrementalBuild:
             [seen] = folded.agg(f.collect_set("facet.facet"), f.max(named)).collect()
             self._facets, self._has_identities = set(seen[0]), bool(seen[1])
         self.reports.append(stage)
-        return folded
+        return written
 
     def _add_fact_run(self, name: str, path: str, rows: int) -> None:
         before = self.tables[name]
@@ -219,6 +237,8 @@ class IncrementalBuild:
         """Write the tables that have one row for a dataset or day, as a whole."""
         with self._stages.running("kpis") as stage:
             stage.rows_out = self._replace({"state.daily_counts": self._daily_counts()})
+            if self._in_files and self._runs.keys() & {*COUNTED_TABLES}:
+                self._storage.folder.remove(f"{self._path}/replaced")
             for transforms in summary_transforms(stale_days):
                 names = {name for transform in transforms for name in transform.inputs}
                 inputs = read_tables(self._storage, {name: self.tables[name] for name in names})
@@ -235,9 +255,22 @@ class IncrementalBuild:
     def _changed_rows(self, name: str) -> DataFrame:
         """Return the new rows of a table with `n` = 1, and the replaced rows with `n` = -1."""
         new = self._new_rows(name)
-        old = read_runs(self._storage, schemas.BY_NAME[name], self._before[name].runs)
-        replaced = old.join(new.select(ENTITY).distinct(), ENTITY, "left_semi")
+        replaced = self._replaced_in_files(name) if self._in_files else self._replaced(name, new)
         return new.withColumn("n", f.lit(1)).unionByName(replaced.withColumn("n", f.lit(-1)))
+
+    def _replaced(self, name: str, new: DataFrame) -> DataFrame:
+        """Return the rows that a new run replaces, with a join in Spark."""
+        old = read_runs(self._storage, schemas.BY_NAME[name], self._before[name].runs)
+        return old.join(new.select(ENTITY).distinct(), ENTITY, "left_semi")
+
+    def _replaced_in_files(self, name: str) -> DataFrame:
+        """Return the rows that a new run replaces, selected in this process."""
+        table, folder = schemas.BY_NAME[name], self._storage.folder
+        entities = entities_of(folder, self._runs[name])
+        rows = select_current(folder, table, self._before[name], entities)
+        path = f"{self._path}/replaced/{name}"
+        folder.write_batches(f"{path}/part-0.parquet", rows.schema, rows.to_batches())
+        return self._storage.read_parquet(with_entity(table), path)
 
     def _new_rows(self, name: str) -> DataFrame:
         return self._storage.read(with_entity(schemas.BY_NAME[name]), [self._runs[name]])

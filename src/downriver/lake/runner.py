@@ -17,7 +17,8 @@ import msgspec
 from downriver import __version__, settings
 from downriver.errors import LakeBusyError, LakeError, LakeTableNotFoundError
 from downriver.lake import schemas
-from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
+from downriver.lake.bronze.batches import bronze_locations
+from downriver.lake.bronze.ingest import BronzeIngest
 from downriver.lake.build import LakeBuild, read_tables
 from downriver.lake.gold.graph import diff_column_edges, diff_edges
 from downriver.lake.incremental import IncrementalBuild, can_increment, merge_runs

@@ -13,6 +13,8 @@ from downriver.errors import LakeError, MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from downriver.lake.storage.tables import LakeVersion
+
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
     # Events may be large: send only a few to a Python worker at a time.
@@ -24,6 +26,17 @@ _DELTA_CONF = {
     # A table here has a single commit: the default of 50 tasks to read its log is too many.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+# For few rows, compiling a query takes longer than running it: Spark interprets it instead.
+INTERPRETED = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+# Likewise, only the first compiler of Java runs. It needs a larger cache of code than its default.
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+_SHORT_CONF = {**INTERPRETED, _JAVA_OPTIONS: _SHORT_JAVA}
+_FEW_EVENTS = 20_000
+_FEW_ROWS = 10_000_000
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _MISSING = re.compile(r"No module named '(\w+)")
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
@@ -36,15 +49,18 @@ def running_session(
     packages: str | None = None,
     *,
     delta: bool = False,
+    short: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
     """Open a Spark session: on `master`, at SPARK_REMOTE, under `spark-submit`, or locally.
 
-    `packages` are Maven coordinates to add, `conf` are settings of Spark. If this process already
-    has a session, as in a notebook, it is used with `conf` and left running.
+    `packages` are Maven coordinates to add, `conf` are settings of Spark. With `short`, a local
+    session is set for little work. If this process already has a session, as in a notebook, it is
+    used with `conf` and left running.
     """
     running = _find_running()
-    settings = {**_CONF, **(_DELTA_CONF if delta else {}), **(conf or {})}
+    little = _SHORT_CONF if short and is_local(master) else {}
+    settings = {**_CONF, **little, **(_DELTA_CONF if delta else {}), **(conf or {})}
     if packages:
         settings["spark.jars.packages"] = packages
     spark = running or _open_session(master, settings)
@@ -54,6 +70,18 @@ def running_session(
     finally:
         if running is None:
             spark.stop()
+
+
+def is_little_work(version: LakeVersion) -> bool:
+    """Return whether a lake has few new events and few rows."""
+    new = sum(batch.events for batch in version.unfolded)
+    rows = sum(table.rows for table in version.tables.values())
+    return new <= _FEW_EVENTS and rows <= _FEW_ROWS
+
+
+def is_local(master: str | None) -> bool:
+    """Return whether Spark runs on this machine only."""
+    return master is None and not os.environ.get(_REMOTE) and _UNDER_SUBMIT not in os.environ
 
 
 def _find_running() -> Any:
@@ -86,9 +114,9 @@ def changed_settings(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
 
 
 def _open_session(master: str | None, conf: dict[str, str]) -> Any:
-    remote = os.environ.get(_REMOTE)
-    if master is None and not remote and _UNDER_SUBMIT not in os.environ:
+    if is_local(master):
         return local_session("downriver lake", conf=conf)
+    remote = os.environ.get(_REMOTE)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

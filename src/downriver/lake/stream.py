@@ -17,10 +17,10 @@ import msgspec
 from pyspark.errors import StreamingQueryException
 
 from downriver.errors import DownriverError, InvalidRequestError, LakeBusyError, LakeError
+from downriver.lake.bronze.event_files import TOPIC
 from downriver.lake.bronze.stream_sources import (
     CHECKPOINT,
     LISTINGS,
-    SCHEME,
     parse_topic,
     read_listed_files,
     stream_topic,
@@ -149,13 +149,13 @@ def _start(
 
 
 def _are_topics(sources: Sequence[str]) -> bool:
-    return any(source.startswith(SCHEME) for source in sources)
+    return any(source.startswith(TOPIC) for source in sources)
 
 
 def _stream_key(sources: Sequence[str]) -> str:
     """Return the id of a stream: a hash of its sources, without options that may be secret."""
     names = sorted(
-        parse_topic(source).source if source.startswith(SCHEME) else absolute_location(source)
+        parse_topic(source).source if source.startswith(TOPIC) else absolute_location(source)
         for source in sources
     )
     return hashlib.sha256(msgspec.json.encode(names)).hexdigest()[:16]

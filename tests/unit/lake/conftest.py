@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.lake.orders import FIRST, SECOND, lines, make
 
+from downriver.lake.bronze import few_events
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -30,7 +32,9 @@ def built(spark, tmp_path_factory) -> Lake:
     folder = tmp_path_factory.mktemp("events")
     lake = make(tmp_path_factory.mktemp("lake"), spark)
     (folder / "first.jsonl").write_bytes(lines(*FIRST, FIRST[0]) + b"nonsense\n")
-    first = lake.ingest([str(folder)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_events, "FEW_BYTES", -1)  # the first ingest is one of Spark
+        first = lake.ingest([str(folder)])
     assert (first.rows_in, first.rows_out, first.duplicates, first.rejected) == (5, 3, 1, 1)
     lake.build()
     (folder / "second.jsonl").write_bytes(lines(FIRST[1], *SECOND))

@@ -77,11 +77,13 @@ def main(action: str, place: str, source: str, when: str) -> None:
     if action == "publish":
         publish_and_die(place, source)
         return
+    from downriver.lake.bronze import few_events
     from downriver.lake.runner import Lake
 
     fate = Fate(when)
     lake = Lake(place, attach(), begin=fate.begin, report=fate.report)
     if action == "ingest":
+        few_events.FEW_BYTES = -1  # with Spark
         lake.ingest([source])
     else:
         lake.build()

@@ -66,25 +66,47 @@ def ingest(
             "SOURCE", "give files or directories, or a store with --from-store"
         )
     spark = SparkChoice(master, packages, table_format, conf=parse_conf(conf))
-    with open_lake(lake, spark, quiet=json) as opened:
-        stages = _ingest_sources(opened, sources or [])
-        if from_store is not None:
-            stages.append(_ingest_log(opened, from_store))
+    stages = None if from_store else _ingest_few(lake, sources or [], spark, quiet=json)
+    if stages is None:
+        with open_lake(lake, spark, quiet=json, adds=True) as opened:
+            stages = _ingest_sources(opened, sources or [])
+            if from_store is not None:
+                stages.append(_ingest_log(opened, from_store))
     if json:
         print_json(stages)
     if any(stage.rejected for stage in stages):
         raise typer.Exit(1)
 
 
+def _ingest_few(
+    location: str | None, sources: list[str], choice: SparkChoice, *, quiet: bool
+) -> list[StageReport] | None:
+    """Ingest files without starting Spark, if their new events are few. Else return None."""
+    from downriver.lake.bronze.event_files import TOPIC
+    from downriver.lake.bronze.few_events import ingest_few
+    from downriver.lake.session import is_local
+    from downriver.lake.stages import Stages
+    from downriver.lake.storage.files import Folder
+    from downriver.lake.storage.tables import PARQUET
+
+    if not is_local(choice.master) or choice.table_format != PARQUET:
+        return None
+    if any(source.startswith(TOPIC) for source in sources):
+        return None
+    stages = Stages(report=(lambda stage: None) if quiet else _show_stage)
+    stage = ingest_few(Folder(lake_location(location)), sources, stages)
+    return None if stage is None else [stage]
+
+
 def _ingest_sources(lake: Lake, sources: list[str]) -> list[StageReport]:
     """Ingest all files in one batch, and each topic up to its current end."""
-    from downriver.lake.bronze.stream_sources import SCHEME
+    from downriver.lake.bronze.event_files import TOPIC
     from downriver.lake.stream import StreamSchedule, run_stream
 
-    files = [source for source in sources if not source.startswith(SCHEME)]
+    files = [source for source in sources if not source.startswith(TOPIC)]
     stages = [lake.ingest(files)] if files else []
     for topic in sources:
-        if topic.startswith(SCHEME):
+        if topic.startswith(TOPIC):
             once = StreamSchedule(once=True)
             stages.append(run_stream(lake, [topic], once, threading.Event(), build=False))
     return stages
@@ -208,7 +230,7 @@ def run_stream(
     every = _parse_interval("--trigger", trigger)
     building = _parse_interval("--build-every", build_every)
     choice = SparkChoice(master, packages, table_format, conf=parse_conf(conf))
-    with open_lake(lake, choice, quiet=False) as opened, _until_interrupted() as stopped:
+    with open_lake(lake, choice, quiet=False, adds=True) as opened, _until_interrupted() as stopped:
         from downriver.lake.stream import StreamSchedule, run_stream
 
         run_stream(opened, sources, StreamSchedule(every, building, once), stopped, build=True)
@@ -308,17 +330,24 @@ def parse_conf(options: list[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def open_lake(location: str | None, choice: SparkChoice, *, quiet: bool) -> Iterator[Lake]:
-    """Open the lake on a Spark session, and show its stages."""
-    from downriver.lake.session import running_session
+def open_lake(
+    location: str | None, choice: SparkChoice, *, quiet: bool, adds: bool = False
+) -> Iterator[Lake]:
+    """Open the lake on a Spark session, and show its stages.
+
+    With `adds`, an unknown number of events will be added.
+    """
+    from downriver.lake.session import is_little_work, running_session
     from downriver.lake.storage.files import Folder
     from downriver.lake.storage.tables import DELTA, read_current_version
 
-    formats = {choice.table_format} | read_current_version(
-        Folder(lake_location(location)), create=True
-    ).formats
+    version = read_current_version(Folder(lake_location(location)), create=True)
     session = running_session(
-        choice.master, choice.packages, delta=DELTA in formats, conf=choice.conf
+        choice.master,
+        choice.packages,
+        delta=DELTA in {choice.table_format, *version.formats},
+        short=not adds and is_little_work(version),
+        conf=choice.conf,
     )
     with err.status("Starting Spark") as spinner, session as spark:
         from downriver.lake.runner import Lake

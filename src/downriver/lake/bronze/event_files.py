@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+TOPIC = "kafka://"  # the scheme of sources that are no files
 _BATCH_EVENTS = 1000
 _BATCH_BYTES = 8 * 2**20
 
@@ -137,7 +138,9 @@ class FileState(msgspec.Struct, frozen=True):
     """The state of a file when it was read.
 
     `resume` is the end of its last complete line, 0 if reading cannot resume there. `tail` is the
-    hash of the bytes before.
+    hash of the bytes before. `unfinished` is the hash of an unreadable last line without an end.
+    If such a line was read before and is longer now, `completes_at` is its offset and `completes`
+    is its hash before.
     """
 
     path: str
@@ -145,6 +148,9 @@ class FileState(msgspec.Struct, frozen=True):
     modified: int
     resume: int = 0
     tail: str = ""
+    unfinished: str = ""
+    completes_at: int = 0
+    completes: str = ""
 
 
 class ReadPlan(msgspec.Struct):
@@ -182,8 +188,19 @@ def _inspect(file: FileEntry, known: FileState | None) -> tuple[list[FileSplit],
             if not _holds_lines(stream):
                 return whole, state
             resume = _end_of_last_line(stream, file.size)
-            state = msgspec.structs.replace(state, resume=resume, tail=_tail_hash(stream, resume))
-            start = known.resume if known and _has_grown(stream, file, known) else 0
+            state = msgspec.structs.replace(
+                state,
+                resume=resume,
+                tail=_tail_hash(stream, resume),
+                unfinished=_unfinished_line(stream, resume, file.size),
+            )
+            start = 0
+            if known and _has_grown(stream, file, known):
+                start = known.resume
+                if known.unfinished and known.unfinished != _line_hash(stream, known.resume):
+                    state = msgspec.structs.replace(
+                        state, completes_at=known.resume, completes=known.unfinished
+                    )
     except OSError:  # the task that reads it reports the error
         return whole, state
     starts = range(start, file.size, SPLIT_BYTES)
@@ -209,6 +226,19 @@ def _end_of_last_line(stream: IO[bytes], size: int) -> int:
             return start + newline + 1
         end = start
     return 0
+
+
+def _unfinished_line(stream: IO[bytes], start: int, size: int) -> str:
+    """Return the hash of a last line without an end; "" if there is none, or if it is whole."""
+    stream.seek(start)
+    line = stream.read(size - start).strip()
+    return "" if not line or is_whole(line) else _line_hash(stream, start)
+
+
+def _line_hash(stream: IO[bytes], start: int) -> str:
+    """Return the hash of a line, as `_digest` computes it for an unreadable one."""
+    stream.seek(start)
+    return hashlib.sha256(stream.readline().strip()).hexdigest()
 
 
 def _tail_hash(stream: IO[bytes], end: int) -> str:

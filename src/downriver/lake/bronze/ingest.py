@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 import uuid
 from functools import reduce
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from pyspark import StorageLevel
@@ -14,15 +13,25 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
+from downriver.lake.bronze.batches import (
+    HOUR,
+    BatchExtent,
+    NewBatch,
+    bronze_locations,
+    join_ranges,
+    time_ranges,
+)
 from downriver.lake.bronze.event_files import (
     SPLIT_DDL,
     FileSplit,
     plan_reads,
     read_splits,
 )
+from downriver.lake.bronze.few_events import add_few, are_few
 from downriver.lake.bronze.source_lists import add_states, find_states
 from downriver.lake.bronze.store_log import export_log, log_source
 from downriver.lake.storage.tables import (
+    PARQUET,
     BronzeBatch,
     LakeVersion,
     StoredTable,
@@ -32,7 +41,7 @@ from downriver.lake.storage.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
@@ -43,8 +52,6 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 32 * 2**20
 _FILE_BYTES = 128 * 2**20
-_HOUR = 3_600_000_000
-_MAX_RANGES = 16
 
 
 class BronzeIngest:
@@ -58,7 +65,11 @@ class BronzeIngest:
         """Ingest the new events of files and directories."""
         base = read_current_version(self._folder, create=True)
         plan = plan_reads(sources, lambda paths: find_states(self._folder, base, paths))
-        if plan.known:
+        if not plan.known:
+            return
+        if self._storage.format == PARQUET and are_few(plan.splits):
+            add_few(self._folder, base, plan, stage)
+        else:
             self._add(base, self._read(plan.splits), plan.known, stage)
 
     def ingest_log(self, store: Store, stage: StageReport) -> None:
@@ -165,34 +176,17 @@ class BronzeIngest:
         self, base: LakeVersion, records: DataFrame, states: Sequence[FileState], stage: StageReport
     ) -> None:
         """Write records as a new batch, and commit it."""
-        number = base.batches[-1].number + 1 if base.batches else 1
-        path = f"bronze/{number:06d}-{uuid.uuid4().hex[:8]}"
+        batch = NewBatch.after(base)
         records.persist(StorageLevel.DISK_ONLY)
         try:
-            extent = self._write(base, records, path, stage)
+            extent = self._write(base, records, batch.path, stage)
         finally:
             records.unpersist()
-        batch = BronzeBatch(
-            number=number,
-            path=path,
-            events=stage.rows_out,
-            quarantined=stage.rejected,
-            duplicates=stage.duplicates,
-            first_at=extent.ranges[0].first_at if extent.ranges else None,
-            last_at=extent.ranges[-1].last_at if extent.ranges else None,
-            format=self._storage.format,
-            ranges=tuple(extent.ranges),
-        )
-        changed = msgspec.structs.replace(
-            base,
-            batches=(*base.batches, batch),
-            sources=add_states(self._folder, base, states),
-        )
-        commit_version(self._folder, base, changed)
+        batch.commit(self._folder, base, extent, stage, states, self._storage.format)
 
     def _write(
         self, base: LakeVersion, records: DataFrame, path: str, stage: StageReport
-    ) -> _Extent:
+    ) -> BatchExtent:
         extent = _measure(records)
         tables = {
             "events": bronze_events(records, self._digests(base.batches, extent)),
@@ -204,21 +198,18 @@ class BronzeIngest:
         stage.duplicates = extent.readable - stage.rows_out
         return extent
 
-    def _digests(self, batches: Sequence[BronzeBatch], extent: _Extent) -> DataFrame | None:
+    def _digests(self, batches: Sequence[BronzeBatch], extent: BatchExtent) -> DataFrame | None:
         """Return the hashes of known events at the times of the new ones.
 
         A duplicate has the same event time, so hashes of other times need not be read.
         """
-        overlapping = [
-            batch for batch in batches if any(batch.may_hold(*times) for times in extent.ranges)
-        ]
-        known = self._bronze(schemas.EVENTS, overlapping)
+        known = self._bronze(schemas.EVENTS, extent.overlapping(batches))
         if known is None:
             return None
         same = [f.col("at").between(*times) for times in extent.ranges]
         return known.where(reduce(operator.or_, same)).select("digest")
 
-    def _quarantined(self, batches: Sequence[BronzeBatch], extent: _Extent) -> DataFrame | None:
+    def _quarantined(self, batches: Sequence[BronzeBatch], extent: BatchExtent) -> DataFrame | None:
         if extent.rows == extent.readable:
             return None
         return self._bronze(schemas.QUARANTINE, [batch for batch in batches if batch.quarantined])
@@ -228,57 +219,19 @@ class BronzeIngest:
         return self._storage.read(table, locations) if locations else None
 
 
-def bronze_locations(table: schemas.LakeTable, batches: Sequence[BronzeBatch]) -> list[StoredTable]:
-    """Return the folders of a bronze table of some batches."""
-    return [StoredTable(f"{batch.path}/{table.name}", 0, batch.format) for batch in batches]
-
-
 def _folded(base: LakeVersion) -> list[BronzeBatch]:
     return [batch for batch in base.batches if batch.number <= base.folded]
 
 
-def time_ranges(batches: Sequence[BronzeBatch], since: int | None) -> list[TimeRange]:
-    """Return the times of some batches `since` a time; none if those of a batch are unknown."""
-    if any(batch.events and batch.times is None for batch in batches):
-        return []
-    times = [times for batch in batches for times in batch.times or ()]
-    if since is not None:
-        times = [TimeRange(max(at.first_at, since), at.last_at) for at in times]
-    return join_ranges(at for at in times if at.first_at <= at.last_at)
-
-
-class _Extent(NamedTuple):
-    """The number of records, and the times of the readable ones."""
-
-    rows: int
-    readable: int
-    ranges: list[TimeRange]
-
-
-def _measure(records: DataFrame) -> _Extent:
-    hour = f.floor(f.col("at") / _HOUR).cast("bigint")
+def _measure(records: DataFrame) -> BatchExtent:
+    hour = f.floor(f.col("at") / HOUR).cast("bigint")
     by_hour = records.groupBy(hour.alias("hour")).agg(
         f.count("*").alias("rows"), f.min("at").alias("first_at"), f.max("at").alias("last_at")
     )
     hours = [(row["rows"], row["first_at"], row["last_at"]) for row in by_hour.collect()]
     times = [TimeRange(first, last) for _, first, last in hours if first is not None]
     readable = sum(rows for rows, first, _ in hours if first is not None)
-    return _Extent(sum(rows for rows, *_ in hours), readable, join_ranges(times))
-
-
-def join_ranges(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """Merge ranges into a few, across the smallest gaps first."""
-    ordered = sorted(ranges)
-    gaps = sorted(later.first_at - earlier.last_at for earlier, later in pairwise(ordered))
-    closed = gaps[: max(0, len(gaps) - _MAX_RANGES + 1)]
-    threshold = max([_HOUR, *closed[-1:]])
-    joined: list[TimeRange] = []
-    for times in ordered:
-        if joined and times.first_at - joined[-1].last_at <= threshold:
-            times = TimeRange(joined[-1].first_at, max(times.last_at, joined[-1].last_at))
-            joined.pop()
-        joined.append(times)
-    return joined
+    return BatchExtent(sum(rows for rows, *_ in hours), readable, join_ranges(times))
 
 
 def _parallelism(storage: TableStorage) -> int:

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from downriver.errors import InvalidRequestError, LakeError
 from downriver.lake import schemas
 from downriver.lake.bronze.event_files import (
+    TOPIC,
     FileSplit,
     FileState,
     ReadPlan,
@@ -170,7 +171,6 @@ def _parts(splits: Iterable[FileSplit]) -> Iterator[list[FileSplit]]:
         yield part
 
 
-SCHEME = "kafka://"
 _FORMAT = "kafka"
 
 
@@ -184,7 +184,7 @@ class KafkaTopic(NamedTuple):
     @property
     def source(self) -> str:
         """The source of its events, without the options, which may be secret."""
-        return f"{SCHEME}{self.servers}/{self.name}"
+        return f"{TOPIC}{self.servers}/{self.name}"
 
 
 def parse_topic(url: str) -> KafkaTopic:
@@ -195,7 +195,7 @@ def parse_topic(url: str) -> KafkaTopic:
     except ValueError as exc:  # brackets or characters that no host contains
         raise InvalidRequestError("SRC", form) from exc
     name = parts.path.strip("/")
-    if not url.startswith(SCHEME) or not parts.netloc or not name or "/" in name:
+    if not url.startswith(TOPIC) or not parts.netloc or not name or "/" in name:
         raise InvalidRequestError("SRC", form)
     return KafkaTopic(parts.netloc, name, dict(parse_qsl(parts.query)))
 

@@ -7,7 +7,7 @@ applied to these facts, therefore return the current rows of the touched entitie
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from downriver.lake import schemas
 from downriver.lake.silver.facts import fact_rows, merge_rows, of_kind
@@ -44,54 +44,97 @@ _TOUCHED_BY: Mapping[str, tuple[tuple[LakeTable, tuple[str, ...]], ...]] = {
     "owner": ((schemas.EDGES, _OWNER),),
     "target": ((schemas.CLAIMS, _NODE), (schemas.DERIVATIONS, _TARGET)),
 }
+# The entities that select the rows of a table.
+_SELECTED_BY: Mapping[LakeTable, tuple[str, tuple[str, ...]]] = {
+    schemas.NODES: ("node", _NODE),
+    schemas.EDGES: ("owner", _OWNER),
+    schemas.RUNS: ("run", _RUN),
+    schemas.CLAIMS: ("target", _NODE),
+    schemas.COLUMNS: ("node", _NODE),
+    schemas.DERIVATIONS: ("target", _TARGET),
+}
 # Also a facet of an input or output that a job declares: no run identifies it.
 _OF_NODE = f"(role = {int(FacetRole.NODE)} OR facet = 'tags' OR run IS NULL)"
+
+
+class Selection(Protocol):
+    """Finds the facts of touched entities."""
+
+    def rows(self, table: LakeTable) -> DataFrame:
+        """Return the facts of touched entities in a table, not merged."""
+
+    def bodies(self, facets: DataFrame) -> DataFrame:
+        """Return the bodies of facets."""
+
+    def release(self) -> None:
+        """Free what the selection holds."""
 
 
 class TouchedFacts:
     """The facts of touched entities, kept in Spark until `release` is called."""
 
-    def __init__(
-        self, storage: TableStorage, facts: Mapping[str, StoredTable], folded: DataFrame
-    ) -> None:
-        self._storage = storage
-        self._stored = facts
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
         self._kept: list[DataFrame] = []
-        self._touched = {
-            sort: self._keep(_touched(folded, sort)) for sort in ("node", "run", "owner", "target")
-        }
 
     def frames(self) -> dict[str, DataFrame]:
         """Return the facts by table, as `facts.name`."""
-        nodes = self._slice(schemas.NODES, "node", _NODE)
-        facets = self._keep(self._facets())
-        digests = facets.select("digest").distinct()
-        bodies = self._rows(schemas.BODIES).join(digests, "digest", "left_semi")
+        facets = self._keep(self._merged(schemas.FACETS))
+        bodies = merge_rows(schemas.BODIES, self._selection.bodies(facets))
         return {
-            "facts.nodes": self._keep(nodes),
-            "facts.edges": self._keep(self._slice(schemas.EDGES, "owner", _OWNER)),
-            "facts.runs": self._slice(schemas.RUNS, "run", _RUN),
+            "facts.nodes": self._keep(self._merged(schemas.NODES)),
+            "facts.edges": self._keep(self._merged(schemas.EDGES)),
+            "facts.runs": self._merged(schemas.RUNS),
             "facts.facets": facets,
-            "facts.claims": self._slice(schemas.CLAIMS, "target", _NODE),
-            "facts.columns": self._slice(schemas.COLUMNS, "node", _NODE),
-            "facts.derivations": self._slice(schemas.DERIVATIONS, "target", _TARGET),
-            "facts.bodies": self._keep(merge_rows(schemas.BODIES, bodies)),
+            "facts.claims": self._merged(schemas.CLAIMS),
+            "facts.columns": self._merged(schemas.COLUMNS),
+            "facts.derivations": self._merged(schemas.DERIVATIONS),
+            "facts.bodies": self._keep(bodies),
         }
 
     def release(self) -> None:
         """Remove the facts from Spark's memory."""
         for frame in self._kept:
             frame.unpersist()
+        self._selection.release()
 
-    def _facets(self) -> DataFrame:
-        """Return the facets of touched nodes, and those of touched runs."""
-        rows = self._rows(schemas.FACETS)
-        of_nodes = self._only(rows.where(_OF_NODE), "node", _NODE)
-        of_runs = self._only(rows.where(f"NOT {_OF_NODE}"), "run", _RUN)
-        return merge_rows(schemas.FACETS, of_nodes.unionAll(of_runs))
+    def _merged(self, table: LakeTable) -> DataFrame:
+        return merge_rows(table, self._selection.rows(table))
 
-    def _slice(self, table: LakeTable, sort: str, entity: tuple[str, ...]) -> DataFrame:
-        return merge_rows(table, self._only(self._rows(table), sort, entity))
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist())
+        return frame
+
+
+class JoinSelection:
+    """Finds the facts of touched entities with joins in Spark, in a lake of any size."""
+
+    def __init__(
+        self, storage: TableStorage, facts: Mapping[str, StoredTable], folded: DataFrame
+    ) -> None:
+        self._storage = storage
+        self._stored = facts
+        self._touched = {sort: _touched(folded, sort).persist() for sort in _TOUCHED_BY}
+
+    def rows(self, table: LakeTable) -> DataFrame:
+        """Return the facts of touched entities in a table, not merged."""
+        rows = self._rows(table)
+        if table is schemas.FACETS:
+            of_nodes = self._only(rows.where(_OF_NODE), "node", _NODE)
+            of_runs = self._only(rows.where(f"NOT {_OF_NODE}"), "run", _RUN)
+            return of_nodes.unionAll(of_runs)
+        sort, entity = _SELECTED_BY[table]
+        return self._only(rows, sort, entity)
+
+    def bodies(self, facets: DataFrame) -> DataFrame:
+        """Return the bodies of facets."""
+        digests = facets.select("digest").distinct()
+        return self._rows(schemas.BODIES).join(digests, "digest", "left_semi")
+
+    def release(self) -> None:
+        """Remove the entities from Spark's memory."""
+        for frame in self._touched.values():
+            frame.unpersist()
 
     def _only(self, rows: DataFrame, sort: str, entity: tuple[str, ...]) -> DataFrame:
         known = rows.withColumn(ENTITY, entity_of(entity))
@@ -99,10 +142,6 @@ class TouchedFacts:
 
     def _rows(self, table: LakeTable) -> DataFrame:
         return fact_rows(self._storage, table, self._stored[f"facts.{table.name}"].runs)
-
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        self._kept.append(frame.persist())
-        return frame
 
 
 def _touched(folded: DataFrame, sort: str) -> DataFrame:

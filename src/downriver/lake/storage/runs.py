@@ -17,6 +17,7 @@ from downriver.lake.storage.tables import StoredRun, StoredTable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from downriver.lake.reach.closure import Ints
@@ -119,6 +120,35 @@ def _nullable(kind: Any, pa: Any) -> Any:
     if pa.types.is_list(kind):
         return pa.list_(pa.field(kind.value_field.name, _nullable(kind.value_type, pa)))
     return kind
+
+
+def select_current(
+    folder: Folder, table: LakeTable, stored: StoredTable, entities: Ints
+) -> pa.Table:
+    """Return the current rows of some entities as an Arrow table, with the column `_entity`.
+
+    Times are in UTC, as Spark expects them: Spark writes them without a zone.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [*table.column_names, ENTITY]
+    stored_as = {field.name: field.type for field in schema_of(folder, stored)}
+    kinds = {
+        name: pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind
+        for name, kind in (stored_as | {ENTITY: pa.int64()}).items()
+    }
+    parts = [pa.Table.from_batches([], pa.schema([(name, kinds[name]) for name in names]))]
+    for run in reversed(stored.runs):
+        rows = folder.select_rows(run.path, names, pc.field(ENTITY).isin(pa.array(entities)))
+        parts.append(rows.cast(parts[0].schema))
+        entities = np.setdiff1d(entities, rows.column(ENTITY).to_numpy())
+    return pa.concat_tables(parts)
+
+
+def entities_of(folder: Folder, run: StoredRun) -> Ints:
+    """Return the entities that have rows in a run."""
+    return np.unique(_entities(folder, run.path))
 
 
 def add_run(folder: Folder, before: StoredTable, run: StoredRun) -> tuple[StoredTable, int]:

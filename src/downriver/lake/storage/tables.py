@@ -39,12 +39,13 @@ class TimeRange(NamedTuple):
     last_at: int
 
 
-class BronzeBatch(msgspec.Struct, frozen=True):
+class BronzeBatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """The events that one ingest added to bronze, in folders below `path`.
 
     `first_at` and `last_at` are the times of its earliest and latest event. Batches of older
     releases lack them and may contain events of any time. `ranges` are the times of its events,
-    without the gaps: a late event does not extend the batch over all times since.
+    without the gaps: a late event does not extend the batch over all times since. `quarantine` is
+    the folder of its unreadable records, if half lines among them were completed.
     """
 
     number: int
@@ -56,6 +57,12 @@ class BronzeBatch(msgspec.Struct, frozen=True):
     last_at: int | None = None
     format: str = PARQUET
     ranges: tuple[TimeRange, ...] = ()
+    quarantine: str | None = None
+
+    @property
+    def quarantine_path(self) -> str:
+        """The folder of its unreadable records."""
+        return self.quarantine or f"{self.path}/quarantine"
 
     def may_hold(self, first_at: int, last_at: int) -> bool:
         """False when the batch has no event between these times."""
@@ -391,6 +398,10 @@ class TableStorage:
     def _parquet(self, table: LakeTable, urls: list[str]) -> DataFrame:
         return self.spark.read.schema(table.ddl).parquet(*urls)
 
+    def read_parquet(self, table: LakeTable, path: str) -> DataFrame:
+        """Return the rows of a Parquet folder."""
+        return self._parquet(table, [self.folder.url_of(path)])
+
     def write(self, frame: DataFrame, path: str, written_as: str | None = None) -> StoredTable:
         """Write a table into a new folder."""
         table_format = written_as or self.format
@@ -405,7 +416,7 @@ class TableStorage:
     def write_arrays(self, table: LakeTable, columns: Mapping[str, Ints], path: str) -> DataFrame:
         """Write arrays from the driver as a table, and return the table."""
         self.folder.write_columns(path, columns)
-        return self._parquet(table, [self.folder.url_of(path)])
+        return self.read_parquet(table, path)
 
     def write_all(self, frames: Mapping[str, DataFrame], path: str) -> dict[str, StoredTable]:
         """Write several tables in parallel, each into a folder of its name."""

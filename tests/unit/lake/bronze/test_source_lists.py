@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from downriver.lake.bronze.batches import join_ranges, time_ranges
 from downriver.lake.bronze.event_files import FileState
-from downriver.lake.bronze.ingest import join_ranges, time_ranges
 from downriver.lake.bronze.source_lists import add_states, find_states
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import BronzeBatch, LakeVersion, TimeRange
