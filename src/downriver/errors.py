@@ -19,7 +19,8 @@ DownriverError
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
 │   ├── LakeTableNotFoundError a query names a table that the lake does not have
-│   └── LakeBusyError          another process changed the lake; try again (transient)
+│   ├── LakeBusyError          another process changed the lake; try again (transient)
+│   └── NoEventLogError        a server of a lake has no log in the order of arrival
 ├── ModelError                 a language model failed or exceeded its limits
 ├── UnauthorizedError          no API key, or an unknown, expired or revoked one
 ├── ForbiddenError             the role or the namespaces of the API key do not allow this

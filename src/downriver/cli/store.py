@@ -356,7 +356,7 @@ def _served(lake: str | None, store: str | None, repo: Path | None) -> Iterator[
             yield opened
         return
     from downriver.capture.scan import Repository
-    from downriver.lake.serving.lake_store import LakeStore
+    from downriver.lake.server.lake_store import LakeStore
 
     of_lake = LakeStore(lake)
     of_lake.follow(_LOOK_AT_LAKE_EVERY)

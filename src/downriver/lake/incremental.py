@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from downriver.lake.schemas import LakeTable, TableTransform
-    from downriver.lake.silver.touched_facts import Selection
+    from downriver.lake.silver.touched_facts import FactSelection
     from downriver.lake.stages import StageReport, Stages
     from downriver.lake.storage.tables import (
         BronzeBatch,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
 
 _MERGES_AT_ONCE = 4
+_VERY_FEW_ROWS = 100_000
 _FEW_ROWS = 1_000_000
 _MANY_ROWS = 20_000_000
 _ROWS_PER_TASK = 200_000
@@ -89,15 +90,15 @@ def can_increment(base: LakeVersion, stale_days: int) -> bool:
 def spark_settings(new: int, stored: int) -> dict[str, str]:
     """Return settings of Spark for a number of new facts, in a lake of `stored` facts.
 
-    For few rows, planning and compiling cost more than running: Spark should plan once, compile
-    nothing and use few tasks. In a large lake a join may shuffle rows of a whole table, so Spark
-    should choose the tasks.
+    For few rows, planning costs more than running: Spark should plan once and use few tasks. For
+    very few, compiling also costs more. In a large lake a join may shuffle rows of a whole table,
+    so Spark should choose the tasks.
     """
     if new > _FEW_ROWS or stored > _MANY_ROWS:
         return {}
     tasks = 1 + new // _ROWS_PER_TASK
     return {
-        **INTERPRETED,
+        **(INTERPRETED if new <= _VERY_FEW_ROWS else {}),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(tasks),
     }
@@ -140,7 +141,7 @@ class IncrementalBuild:
         self._update_reach()
         self._merge_runs()
 
-    def _selection(self, written: StoredTable) -> Selection:
+    def _selection(self, written: StoredTable) -> FactSelection:
         """Return what finds the facts of the entities in folded facts: in this process or Spark."""
         if not self._in_files:
             return JoinSelection(self._storage, self.tables, self._storage.read(FOLDED, [written]))

@@ -35,7 +35,7 @@ INTERPRETED = {
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _SHORT_CONF = {**INTERPRETED, _JAVA_OPTIONS: _SHORT_JAVA}
-_FEW_EVENTS = 20_000
+_FEW_EVENTS = 2_000
 _FEW_ROWS = 10_000_000
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _MISSING = re.compile(r"No module named '(\w+)")

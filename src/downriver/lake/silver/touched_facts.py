@@ -57,7 +57,7 @@ _SELECTED_BY: Mapping[LakeTable, tuple[str, tuple[str, ...]]] = {
 _OF_NODE = f"(role = {int(FacetRole.NODE)} OR facet = 'tags' OR run IS NULL)"
 
 
-class Selection(Protocol):
+class FactSelection(Protocol):
     """Finds the facts of touched entities."""
 
     def rows(self, table: LakeTable) -> DataFrame:
@@ -73,7 +73,7 @@ class Selection(Protocol):
 class TouchedFacts:
     """The facts of touched entities, kept in Spark until `release` is called."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: FactSelection) -> None:
         self._selection = selection
         self._kept: list[DataFrame] = []
 

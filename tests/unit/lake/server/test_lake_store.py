@@ -16,7 +16,7 @@ from tests.unit.lake.orders import FIRST, SECOND, make, server_catalog
 
 from downriver.errors import ForbiddenError, LakeError, NoEventLogError, StoreError
 from downriver.http import build_app
-from downriver.lake.serving.lake_store import LakeStore
+from downriver.lake.server.lake_store import LakeStore
 from downriver.lake.storage.tables import list_versions
 from downriver.service import Lineage
 from downriver.store import open_store

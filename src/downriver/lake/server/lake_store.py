@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NoReturn
 
 from downriver.errors import DownriverError, ForbiddenError, LakeError, StoreError
-from downriver.lake.serving.lake_events import LakeEvents, LakeRunEvents
-from downriver.lake.serving.stored_facts import READ_TABLES, FactRuns, read_parts
+from downriver.lake.server.lake_events import LakeEvents, LakeRunEvents
+from downriver.lake.server.stored_facts import READ_TABLES, FactRuns, read_parts
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import list_versions, read_version
 from downriver.store import open_store
