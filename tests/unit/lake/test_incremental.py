@@ -139,7 +139,10 @@ def test_rows_are_added_to_tables_that_were_built_alike(base, expected):
     ],
 )
 def test_spark_chooses_the_tasks_in_a_large_lake(new, stored, tasks):
-    assert spark_settings(new, stored).get("spark.sql.shuffle.partitions") == tasks
+    chosen = spark_settings(new, stored)
+    assert chosen.get("spark.sql.shuffle.partitions") == tasks
+    interpreted = chosen.get("spark.sql.codegen.wholeStage") == "false"
+    assert interpreted == (tasks is not None and new <= 100_000)
 
 
 def contents(lake: Lake) -> dict[str, list[Any]]:
