@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from downriver.lake.stages import StageReport
     from downriver.lake.storage.tables import BronzeBatch
 
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
 EVENTS = [encode(run_event(run=f"run-{number}")) for number in range(4)]
 
 
