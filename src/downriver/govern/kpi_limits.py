@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 COVERAGE = "coverage"  # of the inventories if there are any, else `lineage_coverage`
 _OF_TAGS = {"tag_columns": "columns", "tag_reach": "reached"}  # KPIs of each propagating tag
 _ALIASES = {"integrity": "certified_path_integrity"}
+# The entities that a share leaves out.
+_REST = {
+    COVERAGE: "without_edges",
+    "lineage_coverage": "without_edges",
+    "upstream_coverage": "without_source",
+    "column_coverage": "columns_without_source",
+    "schema_coverage": "without_schema",
+    "owner_coverage": "without_owner",
+    "documentation_coverage": "without_description",
+    "certified_path_integrity": "certified_with_gaps",
+    "on_time": "late_jobs",
+}
 
 
 class KpiLimit(NamedTuple):
@@ -38,9 +50,8 @@ def parse_limits(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[Kp
 
 
 def _parse_limit(text: str, option: str, *, is_lowest: bool) -> KpiLimit:
-    name, _, number = text.partition("=")
-    name = name.strip().lower().replace("-", "_")
-    name = _ALIASES.get(name, name)
+    written, _, number = text.partition("=")
+    name = _normalized(written)
     if name not in KPI_NAMES and name.partition(":")[0] not in _OF_TAGS:
         raise InvalidRequestError(option, f"{name!r} is not one of {', '.join(KPI_NAMES)}")
     try:
@@ -50,6 +61,25 @@ def _parse_limit(text: str, option: str, *, is_lowest: bool) -> KpiLimit:
     if not math.isfinite(bound):  # every KPI would be within it
         raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER")
     return KpiLimit(name, bound, is_lowest)
+
+
+def _normalized(name: str) -> str:
+    name = name.strip().lower().replace("-", "_")
+    return _ALIASES.get(name, name)
+
+
+def find_list(figures: Kpis, written: str, option: str) -> CountWithExamples:
+    """Return the entities that a KPI counts, or that a share leaves out."""
+    name = _normalized(written)
+    of_tag, _, tag = name.partition(":")
+    for each in figures.propagating_tags:
+        if of_tag in _OF_TAGS and each.tag == tag:
+            found: CountWithExamples = getattr(each, _OF_TAGS[of_tag])
+            return found
+    listed = getattr(figures, _REST.get(name, name), None)
+    if not isinstance(listed, CountWithExamples):
+        raise InvalidRequestError(option, f"{written!r} is not one of {', '.join(LISTED_KPIS)}")
+    return listed
 
 
 def check_limits(figures: Kpis, limits: Sequence[KpiLimit]) -> list[str]:
@@ -93,6 +123,11 @@ KPI_NAMES = (
         for field, kind in Kpis.__annotations__.items()
         if kind in ("Share", "CountWithExamples", "BlastRadius", "ChangeBlastRadius", "int")
     ),
+)
+
+LISTED_KPIS = (
+    *_REST,
+    *(field for field, kind in Kpis.__annotations__.items() if kind == "CountWithExamples"),
 )
 
 _CHAR_WIDTH = 7

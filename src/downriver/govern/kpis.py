@@ -58,7 +58,8 @@ CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
 
 DAYS = 30
 VERDICT_DAYS = 90  # changes are rarer than runs
-_SHOWN = 10
+EXAMPLES = 10
+_TOP = 10
 _RUNS_REMEMBERED = 100
 
 
@@ -71,6 +72,7 @@ class KpiInputs(NamedTuple):
     count_reached: CountReached
     stale_days: int
     now: int
+    examples: int = EXAMPLES  # of each list
 
 
 def measure_kpis(view: KpiInputs) -> Kpis:
@@ -83,37 +85,43 @@ def measure_kpis(view: KpiInputs) -> Kpis:
     certified = certified_paths(view.graph, view.reader, view.around)
     cuts = CutDetector(view.graph, view.reader).every_cut().cuts
     pii = reach_of_tag(view.graph, view.reader, PII_TAG, view.around, view.stale_days)
+    fed = flow.fed | flow.written_by(loaders)
+    with_schema = names.having(SCHEMA)
+    owned = names.having(OWNERSHIP, lambda body: bool(parse_owners(body)))
+    described = names.having(DOCUMENTATION, lambda body: bool(parse_description(body).strip()))
+    columns = _ColumnSources(view, flow)
     return Kpis(
         at=render_time(view.now),
         datasets=len(names.datasets),
         jobs=len(names.jobs),
         columns=counts.columns,
-        lineage_coverage=Share.of(
-            len(flow.joined & names.all), len(names.datasets) + len(names.jobs)
-        ),
-        upstream_coverage=Share.of(len(flow.fed | flow.written_by(loaders)), len(flow.written)),
-        column_coverage=_column_coverage(view, flow),
-        schema_coverage=Share.of(len(names.having(SCHEMA)), len(names.datasets)),
-        owner_coverage=Share.of(
-            len(names.having(OWNERSHIP, lambda body: bool(parse_owners(body)))),
-            len(names.datasets),
-        ),
-        documentation_coverage=Share.of(
-            len(names.having(DOCUMENTATION, lambda body: bool(parse_description(body).strip()))),
-            len(names.datasets),
-        ),
+        lineage_coverage=Share.of(len(flow.joined & names.all), len(names.all)),
+        without_edges=names.listed(names.all - flow.joined),
+        upstream_coverage=Share.of(len(fed), len(flow.written)),
+        without_source=names.listed(flow.written - fed),
+        column_coverage=columns.coverage,
+        columns_without_source=columns.without_source(names),
+        schema_coverage=Share.of(len(with_schema), len(names.datasets)),
+        without_schema=names.listed(names.datasets - with_schema),
+        owner_coverage=Share.of(len(owned), len(names.datasets)),
+        without_owner=names.listed(names.datasets - owned),
+        documentation_coverage=Share.of(len(described), len(names.datasets)),
+        without_description=names.listed(names.datasets - described),
         orphans=names.listed(names.datasets - flow.joined),
         unknown_downstreams=names.listed(_unknown_downstreams(view, flow) & names.datasets),
         jobs_without_inputs=names.listed((flow.unfed_jobs - loaders) & names.jobs),
-        possible_cuts=_some([cut.read for cut in cuts]),
+        possible_cuts=names.some([cut.read for cut in cuts]),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
         change_radius=measure_change_radius(view.reader, view.now, VERDICT_DAYS),
-        certified=_some([path.dataset for path in certified.datasets]),
+        certified=names.some([path.dataset for path in certified.datasets]),
         certified_path_integrity=certified.integrity,
-        pii_columns=_some(pii.tagged),
-        pii_reach=_some([column.column for column in pii.reached]),
-        propagating_tags=_propagating(view),
+        certified_with_gaps=names.some(
+            [path.dataset for path in certified.datasets if not path.intact]
+        ),
+        pii_columns=names.some(pii.tagged),
+        pii_reach=names.some([column.column for column in pii.reached]),
+        propagating_tags=_propagating(view, names),
         failure_rate=runs.failure_rate,
         failing_jobs=names.listed(runs.failing),
         worst_jobs=runs.worst(names),
@@ -121,10 +129,6 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         late_jobs=names.listed(runs.late),
         days=DAYS,
     )
-
-
-def _some(ids: Collection[str]) -> CountWithExamples:
-    return CountWithExamples(count=len(ids), examples=sorted(ids)[:_SHOWN])
 
 
 class _Names:
@@ -154,7 +158,11 @@ class _Names:
 
     def listed(self, nodes: Collection[int]) -> CountWithExamples:
         """Return the number of these nodes, and the first of them by name."""
-        return _some(list(self.ids(nodes).values()))
+        return self.some(list(self.ids(nodes).values()))
+
+    def some(self, ids: Collection[str]) -> CountWithExamples:
+        """Return the number of these ids, and the first of them."""
+        return CountWithExamples(count=len(ids), examples=sorted(ids)[: self._view.examples])
 
     def ids(self, nodes: Iterable[int]) -> dict[int, str]:
         """Return the ids of nodes in answers."""
@@ -238,12 +246,12 @@ class _Flow:
         return view.count_reached(size, source, target, of.astype(np.int64), kind)
 
 
-def _propagating(view: KpiInputs) -> list[PropagatingTag]:
+def _propagating(view: KpiInputs, names: _Names) -> list[PropagatingTag]:
     found = []
     for tag in sorted(propagating_tags(view.reader) - {PII_TAG}):
         reach = reach_of_tag(view.graph, view.reader, tag, view.around, view.stale_days)
-        reached = _some([column.column for column in reach.reached])
-        found.append(PropagatingTag(tag=tag, columns=_some(reach.tagged), reached=reached))
+        reached = names.some([column.column for column in reach.reached])
+        found.append(PropagatingTag(tag=tag, columns=names.some(reach.tagged), reached=reached))
     return found
 
 
@@ -261,17 +269,39 @@ def _unknown_downstreams(view: KpiInputs, flow: _Flow) -> set[int]:
     return set(datasets[~np.isin(jobs, list(ends))].tolist())
 
 
-def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:
-    columns = view.graph.columns
-    owner = view.graph.nodes.identities.canonicals(columns.dataset.values)
-    named = (columns.field.values != 0) & (columns.dataset.values > 0)
-    inside = np.isin(owner, np.array(sorted(flow.written), np.int64)) & named
-    known = np.zeros(columns.size, np.bool_)
-    known[columns.flow.target.values] = True
-    # An edge into `*` counts for every column of its dataset.
-    stars = known & (columns.field.values == 0)
-    known |= np.isin(owner, owner[stars])
-    return Share.of(int((inside & known).sum()), int(inside.sum()))
+class _ColumnSources:
+    """The columns of the datasets that are written, and whether their source is known."""
+
+    def __init__(self, view: KpiInputs, flow: _Flow) -> None:
+        columns = view.graph.columns
+        self._view = view
+        self._owner = view.graph.nodes.identities.canonicals(columns.dataset.values)
+        named = (columns.field.values != 0) & (columns.dataset.values > 0)
+        self._inside = np.isin(self._owner, np.array(sorted(flow.written), np.int64)) & named
+        known = np.zeros(columns.size, np.bool_)
+        known[columns.flow.target.values] = True
+        # An edge into `*` counts for every column of its dataset.
+        stars = known & (columns.field.values == 0)
+        self._known = known | np.isin(self._owner, self._owner[stars])
+
+    @property
+    def coverage(self) -> Share:
+        """The share of the columns with a known source."""
+        return Share.of(int((self._inside & self._known).sum()), int(self._inside.sum()))
+
+    def without_source(self, names: _Names) -> CountWithExamples:
+        """Return the columns without a known source. Only the names of the first are loaded."""
+        missing = np.flatnonzero(self._inside & ~self._known)
+        owners = self._owner[missing]
+        called = names.ids(np.unique(owners).tolist())
+        shown: list[str] = []
+        for dataset in sorted(called, key=lambda node: called[node]):
+            places = self._view.graph.columns.places(missing[owners == dataset].tolist())
+            found = self._view.reader.columns.by_ids(places).values()
+            shown += sorted({f"{called[dataset]}.{field}" for _, field in found})
+            if len(shown) >= self._view.examples:
+                break
+        return CountWithExamples(count=len(missing), examples=shown[: self._view.examples])
 
 
 def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
@@ -281,9 +311,9 @@ def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
     alone = len(names.datasets) - len(inside)  # no edge names them
     furthest = sorted((n for n in inside if reach[n]), key=lambda n: -reach[n])
     # Nodes with equal counts are sorted by name, so load the names of all candidates.
-    least = reach[furthest[:_SHOWN][-1]] if furthest else 0
+    least = reach[furthest[:_TOP][-1]] if furthest else 0
     called = names.ids(n for n in furthest if reach[n] >= least)
-    furthest = sorted(called, key=lambda n: (-reach[n], called[n]))[:_SHOWN]
+    furthest = sorted(called, key=lambda n: (-reach[n], called[n]))[:_TOP]
     return BlastRadius(
         median=float(np.median([*reach.values(), *[0] * alone])) if names.datasets else 0.0,
         largest=max(reach.values(), default=0),
@@ -338,7 +368,7 @@ class _Runs:
         """Return the jobs that failed most often, by share and then by number."""
         bad = [job for job, failed in self.failed.items() if failed]
         bad.sort(key=lambda job: (-self.failed[job] / self.ended[job], -self.failed[job], job))
-        called = names.ids(bad[:_SHOWN])
+        called = names.ids(bad[:_TOP])
         return [
             JobFailures(
                 job=called[job],
@@ -346,7 +376,7 @@ class _Runs:
                 ended=self.ended[job],
                 percent=round(100 * self.failed[job] / self.ended[job], 1),
             )
-            for job in bad[:_SHOWN]
+            for job in bad[:_TOP]
         ]
 
 

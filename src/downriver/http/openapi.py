@@ -70,6 +70,7 @@ _QUERY = {
     "column": ("A column of the dataset.", "string"),
     "field": ("The column where personal data enters: TABLE.COLUMN.", "string"),
     "dialect": ("postgres (the default), snowflake or databricks.", "string"),
+    "examples": ("The maximum length of each list. Default: 10.", "integer"),
     "limit": ("The maximum number of results.", "integer"),
     "include": ("Parts of each node, separated by commas: columns, runs.", "string"),
     "state": (

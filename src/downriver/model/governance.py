@@ -282,11 +282,17 @@ class Kpis(MappingStruct, kw_only=True):
     jobs: int
     columns: int
     lineage_coverage: Share  # datasets and jobs with an edge
+    without_edges: CountWithExamples  # the others
     upstream_coverage: Share  # of the datasets that are written: those with a known source
+    without_source: CountWithExamples
     column_coverage: Share  # of the columns of written datasets: those with a known source
+    columns_without_source: CountWithExamples
     schema_coverage: Share
+    without_schema: CountWithExamples
     owner_coverage: Share
+    without_owner: CountWithExamples
     documentation_coverage: Share
+    without_description: CountWithExamples
     orphans: CountWithExamples
     unknown_downstreams: CountWithExamples  # datasets read by a job without an output
     jobs_without_inputs: CountWithExamples
@@ -296,6 +302,7 @@ class Kpis(MappingStruct, kw_only=True):
     change_radius: ChangeBlastRadius  # over the verdicts of the gate
     certified: CountWithExamples
     certified_path_integrity: Share  # of the certified: those with a complete upstream
+    certified_with_gaps: CountWithExamples
     pii_columns: CountWithExamples
     pii_reach: CountWithExamples  # columns that the tag reaches
     propagating_tags: list[PropagatingTag]  # those that were declared to propagate

@@ -67,12 +67,15 @@ class GovernApi:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    def kpis(self) -> Kpis:
-        """Return the KPIs of the whole graph: coverage, blast radius, failures and more."""
+    def kpis(self, *, examples: int = kpis.EXAMPLES) -> Kpis:
+        """Return the KPIs of the whole graph: coverage, blast radius, failures and more.
+
+        `examples` limits the entities in each list.
+        """
         with self._session.reading() as view:
             around = self._around(view)
             inputs = kpis.KpiInputs(
-                view.graph, view.reader, around, _count_reached, around.stale_days, now()
+                view.graph, view.reader, around, _count_reached, around.stale_days, now(), examples
             )
             return kpis.measure_kpis(inputs)
 

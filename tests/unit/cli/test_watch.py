@@ -153,6 +153,17 @@ def test_an_empty_store_has_no_kpi_history(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "no history: the store has no event\n")
 
 
+def test_kpis_list_what_a_share_leaves_out(folder: Path) -> None:
+    listed = json.loads(downriver("kpis", "--list", "owner-coverage", "--json", cwd=folder).stdout)
+    share = json.loads(downriver("kpis", "--json", cwd=folder).stdout)["owner_coverage"]
+    assert listed["count"] == share["total"] - share["count"] == len(listed["examples"]) > 0
+    shown = downriver("kpis", "--list", "owner-coverage", cwd=folder).stdout.splitlines()
+    assert shown[-1] == f"{listed['count']} in all"
+    assert len(shown) >= listed["count"] + 1
+    for bad in (("--list", "columns"), ("--list", "orphans", "--history")):
+        assert downriver("kpis", *bad, cwd=folder).returncode == 2
+
+
 def test_kpis_incident_and_tags_print_text_and_json(folder: Path) -> None:
     assert "lineage coverage" in downriver("kpis", cwd=folder).stdout
     assert json.loads(downriver("kpis", "--json", cwd=folder).stdout)["datasets"] == 2

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.openlineage import dataset, dataset_event, encode, run_event
 from tests.unit.govern.scenario import derives, output, owned_by, run, schema, tagged, told
 
+from downriver.errors import InvalidRequestError
+from downriver.govern.kpi_limits import find_list
 from downriver.model.governance import Kpis
 from downriver.service import Lineage
 
@@ -58,6 +61,42 @@ def test_every_figure_is_what_a_person_would_count(tmp_path: Path) -> None:
     assert [(one.least, one.most) for one in buckets] == [(0, 0), (1, 1), (2, 3), (4, 7)]
     assert sum(one.datasets for one in buckets) == found.datasets
     assert buckets[-1].datasets == 1  # raw
+
+
+# Each share, and the list of the entities that it leaves out.
+RESTS = {
+    "lineage_coverage": "without_edges",
+    "upstream_coverage": "without_source",
+    "column_coverage": "columns_without_source",
+    "schema_coverage": "without_schema",
+    "owner_coverage": "without_owner",
+    "documentation_coverage": "without_description",
+    "certified_path_integrity": "certified_with_gaps",
+}
+
+
+def test_every_share_has_the_list_of_what_it_leaves_out(tmp_path: Path) -> None:
+    with told(tmp_path, shop()) as lineage:
+        found = lineage.govern.kpis(examples=1000)
+        few = lineage.govern.kpis(examples=1)
+    for share, rest in RESTS.items():
+        counted, listed = getattr(found, share), getattr(found, rest)
+        assert counted.total - counted.count == listed.count == len(listed.examples), share
+        assert getattr(few, rest).examples == listed.examples[:1]
+        assert find_list(found, share.replace("_", "-"), "--list") == listed
+    names = {
+        rest: [e.rpartition(":")[2] for e in getattr(found, rest).examples]
+        for rest in RESTS.values()
+    }
+    assert names["without_edges"] == ["orphan"]
+    assert names["without_source"] == ["lonely"]
+    assert [e.rpartition(":")[2] for e in found.columns_without_source.examples] == [
+        "lonely.x",
+        "mart.none",
+    ]
+    assert "clean" not in names["without_owner"]
+    with pytest.raises(InvalidRequestError, match="datasets"):
+        find_list(found, "datasets", "--list")
 
 
 def test_a_certified_dataset_that_an_unfed_job_feeds_has_no_integrity(tmp_path: Path) -> None:

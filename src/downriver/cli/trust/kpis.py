@@ -21,7 +21,7 @@ from downriver.cli.output import (
     print_json,
 )
 from downriver.errors import InvalidRequestError
-from downriver.govern.kpi_limits import check_limits, parse_limits, render_badge
+from downriver.govern.kpi_limits import check_limits, find_list, parse_limits, render_badge
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _EXAMPLES = 3
 _TOP = 5
 _TABLES = 10
 _POINTS = 10
+_LISTED = 100_000
 _HISTORY_HEADING = f"{'':<17} datasets   jobs  coverage  blast radius   failed  certified"
 
 
@@ -99,6 +100,15 @@ def kpis(
             help="Also write the lineage coverage to this file as an SVG badge.",
         ),
     ] = None,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--list",
+            metavar="KPI",
+            help="List the entities that a KPI counts, or that a share leaves out, such as "
+            "owner_coverage.",
+        ),
+    ] = None,
     history: Annotated[
         bool, typer.Option("--history", help="Show how coverage and the other KPIs changed.")
     ] = False,
@@ -126,15 +136,22 @@ def kpis(
     The exit code is 1 if a limit of --fail-under or --fail-over is violated.
     """
     if history:
-        if inventory or fail_under or fail_over or badge is not None:
+        if inventory or fail_under or fail_over or badge is not None or listed is not None:
             raise InvalidRequestError(
                 "--history",
-                "cannot be combined with --inventory, --fail-under, --fail-over, --badge",
+                "cannot be combined with --inventory, --fail-under, --fail-over, --badge, --list",
             )
         _history(since, points or _POINTS, store, json=json)
         return
     if since is not None or points is not None:
         raise InvalidRequestError("--since" if since is not None else "--points", "needs --history")
+    if listed is not None:
+        if inventory or fail_under or fail_over or badge is not None:
+            raise InvalidRequestError(
+                "--list", "cannot be combined with --inventory, --fail-under, --fail-over, --badge"
+            )
+        _list(listed, store, full_names=full_names, json=json)
+        return
     limits = parse_limits(fail_under or (), fail_over or ())
     inventories = [_read_inventory(place) for place in inventory or ()]
     with Lineage.open(store, create=False) as lineage:
@@ -151,6 +168,20 @@ def kpis(
     for failure in failures:
         err.print(f"[bold red]failed[/] {escape(failure)}")
     sys.exit(int(bool(failures)))
+
+
+def _list(kpi: str, store: str | None, *, full_names: bool, json: bool) -> None:
+    with Lineage.open(store, create=False) as lineage:
+        listed = find_list(lineage.govern.kpis(examples=_LISTED), kpi, "--list")
+    if json:
+        print_json(listed)
+        return
+    names = DisplayNames(listed.examples, full=full_names)
+    names.print_heading()
+    for entity in listed.examples:
+        out.print(f"  {names[entity]}")
+    more = listed.count - len(listed.examples)
+    out.print(f"{listed.count:,} in all" + (f", {more:,} not listed" if more else ""))
 
 
 def _history(since: str | None, points: int, store: str | None, *, json: bool) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.kpi_limits import render_badge, render_prometheus
+from downriver.govern.kpis import EXAMPLES
 from downriver.govern.tag_file import (
     DeclaredDescription,
     DeclaredOwners,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from downriver.govern.tag_file import Declaration
 
 _MAX_FINDINGS = 10_000
+_MAX_EXAMPLES = 100_000
 
 
 class IncidentRequest(msgspec.Struct, kw_only=True):
@@ -103,8 +105,10 @@ async def get_diagnosis(request: Request) -> Response:
 
 
 async def get_kpis(request: Request) -> Response:
-    """Return the KPIs of the whole graph."""
-    return json_response(await run_read(request, context_of(request).lineage.govern.kpis))
+    """Return the KPIs of the whole graph: `?examples=`, the length of each list."""
+    kpis = context_of(request).lineage.govern.kpis
+    examples = query_number(request, "examples", EXAMPLES, _MAX_EXAMPLES) or 0
+    return json_response(await run_read(request, kpis, examples=examples))
 
 
 async def get_kpi_badge(request: Request) -> Response:
@@ -244,8 +248,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/kpis",
         get_kpis,
         KeyRole.READER,
-        answers(Kpis),
+        answers(Kpis, 400),
         whole_store=True,
+        query=("examples",),
     ),
     Endpoint(
         "GET",

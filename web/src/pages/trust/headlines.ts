@@ -24,7 +24,7 @@ export const HEADLINES: readonly Headline[] = [
     past: (point) => point.lineage_coverage,
     format: formatPercent,
     lists: (kpis) => [
-      { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
+      { title: "Without an edge", counted: kpis.without_edges, fine: "Every dataset and job is connected." },
       { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
       { title: "Read by a job without an output", counted: kpis.unknown_downstreams, fine: "Every reader has a known output." },
       { title: "May be one dataset under two names", counted: kpis.possible_cuts, fine: "No two names may be one dataset." },
@@ -38,7 +38,10 @@ export const HEADLINES: readonly Headline[] = [
     past: (point) => point.certified_path_integrity ?? null,
     format: formatPercent,
     detail: (kpis) => `${kpis.certified_path_integrity.count} of ${plural(kpis.certified_path_integrity.total, "certified dataset")}`,
-    lists: (kpis) => [{ title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." }],
+    lists: (kpis) => [
+      { title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." },
+      { title: "With a gap upstream", counted: kpis.certified_with_gaps, fine: "The lineage of every certified dataset is known." },
+    ],
   },
   {
     id: "blast",

@@ -10,12 +10,6 @@ export interface NodeArrays {
   edges: number[];
 }
 
-/** The jobs without edges. */
-export function unconnectedJobs({ ids, degrees }: NodeArrays): { count: number; examples: string[] } {
-  const examples = ids.filter((id, at) => id.startsWith("job:") && !degrees[at]);
-  return { count: examples.length, examples };
-}
-
 export interface NamespaceRow {
   namespace: string;
   total: number;

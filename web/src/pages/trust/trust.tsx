@@ -11,7 +11,6 @@ import { ChecksPanel } from "./checks_panel";
 import { FreshnessMap } from "./freshness_map";
 import { HEADLINES, examplesOf, type Headline } from "./headlines";
 import { InventoryPanel } from "./inventory_panel";
-import { unconnectedJobs, type NodeArrays } from "./node_arrays";
 import { NamespaceCoverage } from "./namespace_coverage";
 import { PiiReach } from "./pii_reach";
 import styles from "./trust.module.css";
@@ -75,7 +74,6 @@ function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis })
       <p className={styles.meaning}>{headline.meaning}</p>
       {headline.past ? <History headline={headline} past={headline.past} /> : null}
       <div className={styles.lists}>
-        {headline.id === "coverage" ? <UnconnectedJobs /> : null}
         {lists.map((list) => <Examples key={list.title} title={list.title} counted={list.counted} fine={list.fine} />)}
       </div>
     </Panel>
@@ -92,12 +90,6 @@ function History({ headline: { id, name, format }, past }: { headline: Headline;
   );
 }
 
-/** Most jobs without an edge only start other jobs. */
-function UnconnectedJobs() {
-  const map = useGet<NodeArrays>("/v1/map", { group: "none" });
-  return map.data ? <Examples title="Jobs without an edge" counted={unconnectedJobs(map.data)} fine="Every job is connected." /> : null;
-}
-
 function Examples({ title, counted, fine }: { title: string; counted: CountWithExamples; fine: string }) {
   return (
     <section>
@@ -110,23 +102,33 @@ function Examples({ title, counted, fine }: { title: string; counted: CountWithE
   );
 }
 
-const COVERAGES: readonly [keyof Kpis, string][] = [
-  ["lineage_coverage", "With at least one edge"],
-  ["upstream_coverage", "Written with a known source"],
-  ["column_coverage", "Columns with a source"],
-  ["schema_coverage", "With a schema"],
-  ["owner_coverage", "With an owner"],
-  ["documentation_coverage", "With a description"],
+type ShareName = { [K in keyof Kpis]-?: Kpis[K] extends Share ? K : never }[keyof Kpis];
+type ListName = { [K in keyof Kpis]-?: Kpis[K] extends CountWithExamples ? K : never }[keyof Kpis];
+
+/** The shares, each with the list of what it leaves out. */
+const COVERAGES: readonly { share: ShareName; name: string; rest: ListName; missing: string; fine: string }[] = [
+  { share: "lineage_coverage", name: "With at least one edge", rest: "without_edges", missing: "Without an edge", fine: "Every dataset and job is connected." },
+  { share: "upstream_coverage", name: "Written with a known source", rest: "without_source", missing: "Written without a known source", fine: "Every written dataset has a known source." },
+  { share: "column_coverage", name: "Columns with a source", rest: "columns_without_source", missing: "Columns without a source", fine: "Every column of a written dataset has a known source." },
+  { share: "schema_coverage", name: "With a schema", rest: "without_schema", missing: "Without a schema", fine: "Every dataset has a schema." },
+  { share: "owner_coverage", name: "With an owner", rest: "without_owner", missing: "Without an owner", fine: "Every dataset has an owner." },
+  { share: "documentation_coverage", name: "With a description", rest: "without_description", missing: "Without a description", fine: "Every dataset has a description." },
 ];
 
 function Shares({ kpis }: { kpis: Kpis }) {
-  const rows = COVERAGES.map(([key, name]) => {
-    const share = kpis[key] as Share;
-    return { key, name, value: share.percent ?? 0, text: formatPercent(share.percent) };
+  const rows = COVERAGES.map(({ share, name }) => {
+    const { percent } = kpis[share];
+    return { key: share, name, value: percent ?? 0, text: formatPercent(percent) };
   });
   return (
     <Panel title="Coverage" label="Coverage">
       <BarList label="Coverage" rows={rows} most={100} />
+      <details className={styles.rest}>
+        <summary>What is missing</summary>
+        <div className={styles.lists}>
+          {COVERAGES.map(({ rest, missing, fine }) => <Examples key={rest} title={missing} counted={kpis[rest]} fine={fine} />)}
+        </div>
+      </details>
     </Panel>
   );
 }
