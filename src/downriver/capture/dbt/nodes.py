@@ -59,6 +59,7 @@ class DbtNode(msgspec.Struct, kw_only=True):
     test: dict[str, Any] = {}
     column_name: str = ""
     attached_to: str = ""
+    stores_failures: bool = False
 
     @property
     def is_stored(self) -> bool:
@@ -115,7 +116,16 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNod
         test=mapping(raw.get("test_metadata")),
         column_name=text(raw.get("column_name")),
         attached_to=text(raw.get("attached_node")),
+        stores_failures=kind == "test" and _stores_failures(raw, config),
     )
+
+
+def _stores_failures(raw: dict[str, Any], config: dict[str, Any]) -> bool:
+    """Return whether a test writes its failing rows to a table.
+
+    dbt names the table of such a test only, also if the option `--store-failures` asked for it.
+    """
+    return bool(raw.get("relation_name")) or config.get("store_failures") is True
 
 
 def _column(raw: dict[str, Any]) -> DocumentedColumn:

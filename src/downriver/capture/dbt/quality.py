@@ -81,7 +81,19 @@ class DbtTests:
         )
         for test in tests:
             self._refer(job, test, tested, table)
+            if test.stores_failures:
+                self._add_audit_table(job, test, naming)
         return job
+
+    def _add_audit_table(self, job: CodeJob, test: DbtNode, naming: DbtNaming) -> None:
+        """Add the table with the failing rows of a test, which are what its query returns."""
+        audit = naming.dataset(test)
+        job.add_output(audit)
+        if test.compiled:
+            lineage = parse_sql_lineage(
+                test.compiled, dialect=naming.dialect, schema=self._models.columns_of
+            )
+            add_sql(job, lineage, self._models.dataset_for, result=audit)
 
     def _refer(self, job: CodeJob, test: DbtNode, tested: DbtNode, table: DatasetId) -> None:
         arguments = mapping(test.test.get("kwargs"))
@@ -120,7 +132,8 @@ class DbtTests:
             template=self._models.template(node),
         )  # fmt: skip
         job.dialect = lineage.dialect
-        add_sql(job, lineage, self._models.dataset_for)
+        audit = naming.dataset(node) if node.stores_failures else None
+        add_sql(job, lineage, self._models.dataset_for, result=audit)
         names = self._models.table_names(node)
         job.add_references(find_references(node.raw or job.sql, lineage, names))
         return job
