@@ -207,6 +207,20 @@ def test_the_command_fails_ci_and_writes_sarif(store: Path) -> None:
     assert (done.returncode, "no rule named" in done.stderr) == (2, True)
 
 
+def test_a_violation_is_at_the_code_of_the_job_that_writes_the_dataset(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mart.sql").write_text("\n\ncreate table mart as select 1 as n\n")
+    assert downriver("capture", "scan", ".", "--store", "s", cwd=tmp_path).returncode == 0
+    downriver("check", "--store", "s", "--sarif", "out.sarif", cwd=tmp_path)
+    (run_log,) = json.loads((tmp_path / "out.sarif").read_text())["runs"]
+    places = {
+        result["ruleId"]: result["locations"][0]["physicalLocation"]
+        for result in run_log["results"]
+    }
+    assert places["owners"]["artifactLocation"]["uri"] == "models/mart.sql"
+    assert places["owners"]["region"]["startLine"] == 1
+
+
 def test_the_command_reads_expectations_and_configuration(store: Path) -> None:
     (store / "lineage.yml").write_text("expect:\n- {from: raw.id, to: mart.n}\n")
     (store / "downriver.yml").write_text(

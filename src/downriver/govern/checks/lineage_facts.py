@@ -50,6 +50,13 @@ class ColumnSource(NamedTuple):
     rank: int
 
 
+class CodePlace(NamedTuple):
+    """A line in a file of a repository."""
+
+    path: str
+    line: int
+
+
 class ReachedTag(NamedTuple):
     """A propagating tag reaches a column from a column of another dataset."""
 
@@ -303,6 +310,23 @@ class LineageFacts:
                         seen.add(output)
                         waiting.append(output)
         return found
+
+    @cached_property
+    def _code_places(self) -> dict[int, CodePlace]:
+        """The file and first line of the code of each job."""
+        found: dict[int, CodePlace] = {}
+        for job, body in self.reader.facets.named(CODE).items():
+            code = parse_code({CODE: body})
+            if code is not None and code.path:
+                found[self._identities.canonical(job)] = CodePlace(code.path, max(code.line, 1))
+        return found
+
+    def code_place(self, node: int) -> CodePlace | None:
+        """Return the place of the code of a job, or of the jobs that write a dataset."""
+        jobs = {node, *self.writers.get(node, ())}
+        return min(
+            (self._code_places[job] for job in jobs if job in self._code_places), default=None
+        )
 
     @cached_property
     def code_columns(self) -> dict[int, set[str]]:

@@ -90,6 +90,7 @@ def _violation(
         dataset = display_names[rule_violation.node].id
         if isinstance(dataset, DatasetId):
             entity = str(ColumnId(dataset, rule_violation.column))
+    place = facts.code_place(rule_violation.node)
     return CheckViolation(
         rule=rule.name,
         severity=severity,
@@ -99,6 +100,8 @@ def _violation(
         else rule.meaning,
         related=facts.names(rule_violation.related),
         owners=facts.owners(rule_violation.node),
+        path=place.path if place else None,
+        line=place.line if place else None,
     )
 
 
@@ -165,7 +168,7 @@ def _result(check_violation: CheckViolation) -> dict[str, Any]:
         "logicalLocations": [{"fullyQualifiedName": check_violation.entity}],
         "physicalLocation": {
             "artifactLocation": {"uri": check_violation.path or _CHECKS_FILE},
-            "region": {"startLine": 1},
+            "region": {"startLine": check_violation.line or 1},
         },
     }
     return {

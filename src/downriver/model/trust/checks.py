@@ -23,7 +23,11 @@ class CheckSeverity(str, Enum):
 
 
 class CheckViolation(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """An entity that violates a rule. `related` are the other entities that prove it."""
+    """An entity that violates a rule. `related` are the other entities that prove it.
+
+    `path` and `line` are the code of the job, or of a job that writes the dataset. For an expected
+    edge, `path` is the file that states it.
+    """
 
     rule: str
     severity: CheckSeverity
@@ -31,7 +35,8 @@ class CheckViolation(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     message: str
     related: list[str] = []
     owners: list[str] = []
-    path: str | None = None  # the file that states the expectation
+    path: str | None = None
+    line: int | None = None
 
 
 class CheckedRule(msgspec.Struct, kw_only=True, frozen=True):
