@@ -22,7 +22,6 @@ from downriver.govern.tags import (
     reach_of_tag,
     tags_of_dataset,
 )
-from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
 from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from downriver.govern.kpis import Ints
-    from downriver.govern.watch import WatchConfig
+    from downriver.govern.watch import Monitor, WatchConfig
     from downriver.graph import CatalogSnapshot
     from downriver.model.governance import (
         CertifiedPaths,
@@ -215,6 +214,9 @@ class GovernApi:
     def monitor(self, watch: WatchConfig) -> Monitor:
         """Return a monitor of this store."""
         stale_days = settings.read_number(settings.STALE_DAYS)
+        # Here, because the monitor loads the readers of code, which a trace does not need.
+        from downriver.govern.watch import Monitor
+
         return Monitor(self._session.store, self._session.reading, watch, stale_days)
 
     def take_from_lake(self, place: str) -> int:
