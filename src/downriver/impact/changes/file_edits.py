@@ -255,7 +255,7 @@ def _read_sql(pair: FilePair, dialect: str | None, found: FileEdits) -> DdlReadi
     return ddl
 
 
-_QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*\(*\s*(?:select|with)\b", re.IGNORECASE)
+_QUERY = re.compile(r"(?:[\s(]|--[^\n]*\n)*(?:select|with)\b", re.IGNORECASE)
 
 
 def _weaken(unread: Unread, text: str) -> Unread:

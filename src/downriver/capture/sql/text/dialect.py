@@ -168,7 +168,9 @@ _RUN = re.compile(r"\w{3,}")
 _ANCHOR = r"(?:\A|;)"
 _CLASS = r"(?<!\\)\[(?:\\.|[^]\\]){1,200}\]"
 _NOT_LITERAL = re.compile(
-    rf"\(\?[<!=]+(?:{_CLASS}|[^)])*\)|{_CLASS}|\\[A-Za-z]|\{{[\d,]+\}}|\([^()]*\)\?|[^()\\]\?"
+    r"\(\?[<!=]+(?:\\.|\[(?:\\.|[^]\\]){1,200}\]|[^])[\\]){0,200}\)"
+    rf"|{_CLASS}|\\[A-Za-z]|\{{[\d,]+\}}"
+    r"|\([^()]{0,200}\)\?|[^()\\]\?"
 )
 _MARK = re.compile(r"(?:\\[^\w\s]|[:@>'#`-])+")
 _FREQUENT = frozenset({"CREATE", "FROM", "INSERT", "INTO", "SELECT", "TABLE", "WITH"})
