@@ -99,7 +99,9 @@ def test_assets_of_a_task_become_edges(store: Path) -> None:
             for direction in ("upstream", "downstream")
             for edge in lineage.trace("job:airflow:shop.report", direction).edges
         ]
-    assert {(edge.source, edge.target) for edge in edges} == {
+    # `dags test` runs all tasks in one process, where the provider reports the query of `fill` for
+    # `report`, too. The edges of a query are inferred.
+    assert {(edge.source, edge.target) for edge in edges if edge.confidence == "exact"} == {
         ("dataset:file:/data/totals.csv", "job:airflow:shop.report"),
         ("job:airflow:shop.report", "dataset:file:/data/report.csv"),
     }
