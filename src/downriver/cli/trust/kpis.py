@@ -100,7 +100,7 @@ def kpis(
             help="Also write the lineage coverage to this file as an SVG badge.",
         ),
     ] = None,
-    listed: Annotated[
+    kpi: Annotated[
         str | None,
         typer.Option(
             "--list",
@@ -136,7 +136,7 @@ def kpis(
     The exit code is 1 if a limit of --fail-under or --fail-over is violated.
     """
     if history:
-        if inventory or fail_under or fail_over or badge is not None or listed is not None:
+        if inventory or fail_under or fail_over or badge is not None or kpi is not None:
             raise InvalidRequestError(
                 "--history",
                 "cannot be combined with --inventory, --fail-under, --fail-over, --badge, --list",
@@ -145,12 +145,12 @@ def kpis(
         return
     if since is not None or points is not None:
         raise InvalidRequestError("--since" if since is not None else "--points", "needs --history")
-    if listed is not None:
+    if kpi is not None:
         if inventory or fail_under or fail_over or badge is not None:
             raise InvalidRequestError(
                 "--list", "cannot be combined with --inventory, --fail-under, --fail-over, --badge"
             )
-        _list(listed, store, full_names=full_names, json=json)
+        _list(kpi, store, full_names=full_names, json=json)
         return
     limits = parse_limits(fail_under or (), fail_over or ())
     inventories = [_read_inventory(place) for place in inventory or ()]
