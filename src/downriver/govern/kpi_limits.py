@@ -60,6 +60,9 @@ def _parse_limit(text: str, option: str, *, is_lowest: bool) -> KpiLimit:
         raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER") from exc
     if not math.isfinite(bound):  # every KPI would be within it
         raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER")
+    # Nearly every share is above 1 percent, so a number such as 0.95 is meant as a part of 1.
+    if is_lowest and 0 < bound <= 1 and name in _SHARES and "%" not in number:
+        raise InvalidRequestError(option, f"{text!r}: {name} is in percent: write 95, not 0.95")
     return KpiLimit(name, bound, is_lowest)
 
 
@@ -125,6 +128,7 @@ KPI_NAMES = (
     ),
 )
 
+_SHARES = frozenset({COVERAGE, *(f for f, kind in Kpis.__annotations__.items() if kind == "Share")})
 LISTED_KPIS = (
     *_REST,
     *(field for field, kind in Kpis.__annotations__.items() if kind == "CountWithExamples"),

@@ -208,10 +208,14 @@ class TrackerQueries(ABC):
     def require(self, dataset: str, *, min_score: float) -> QualityScore:
         """Return the quality score of a dataset. Raise LowQualityError if it is too low or unknown.
 
-        The score is the lowest of the dataset's own and those upstream.
+        The score, from 0 to 100, is the lowest of the dataset's own and those upstream.
         """
         score = self.backend.quality(dataset)
-        if score.score is None or score.score < min_score:
+        try:
+            is_enough = score.reaches(min_score)
+        except ValueError as exc:
+            raise InvalidRequestError("min_score", str(exc)) from exc
+        if not is_enough:
             raise LowQualityError(score.dataset, score.score, min_score)
         return score
 

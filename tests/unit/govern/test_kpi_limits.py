@@ -39,7 +39,10 @@ def folder(tmp_path: Path) -> Path:
         (("--fail-under", "coverage"), 2, "is not KPI=NUMBER"),
         (("--fail-under", "coverage=nan"), 2, "is not KPI=NUMBER"),
         (("--fail-over", "orphans=inf"), 2, "is not KPI=NUMBER"),
-        (("--fail-under", "integrity=1"), 1, "has no value: there is nothing to count"),
+        (("--fail-under", "integrity=100"), 1, "has no value: there is nothing to count"),
+        (("--fail-under", "coverage=0.95"), 2, "write 95, not 0.95"),
+        (("--fail-under", "coverage=1%"), 0, ""),
+        (("--fail-under", "orphans=1"), 0, ""),
         (("--fail-over", "orphans=0", "--fail-under", "coverage=99"), 1, "below 99"),
     ],
 )

@@ -18,6 +18,7 @@ from downriver.cli.output import (
 )
 from downriver.cli.trust.incident import AtOption
 from downriver.cli.trust.schema import DatasetArgument
+from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def quality(
         print_json(score)
     else:
         _show(score, full_names=full_names)
-    is_low = fail_under is not None and (score.score is None or score.score < fail_under)
+    try:
+        is_low = fail_under is not None and not score.reaches(fail_under)
+    except ValueError as exc:
+        raise InvalidRequestError("--fail-under", str(exc)) from exc
     sys.exit(int(is_low))
 
 

@@ -50,3 +50,12 @@ class QualityScore(MappingStruct, kw_only=True):
     looked_at: int
     complete: bool
     blind_spots: list[BlindSpot]
+
+    def reaches(self, lowest: float) -> bool:
+        """Return whether the score is known and at least `lowest`.
+
+        Raise ValueError if `lowest` is no score: a share such as 0.9 would accept every dataset.
+        """
+        if not 0 <= lowest <= 100 or 0 < lowest <= 1:
+            raise ValueError(f"{lowest:g} is not a score from 0 to 100: write 90, not 0.9")
+        return self.score is not None and self.score >= lowest

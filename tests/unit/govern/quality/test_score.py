@@ -11,7 +11,7 @@ from tests.unit.cli.command import downriver
 from tests.unit.govern.scenario import moment, output, run, told
 from tests.unit.http.test_app import TestClient
 
-from downriver.errors import LowQualityError
+from downriver.errors import InvalidRequestError, LowQualityError
 from downriver.http import build_app
 from downriver.sdk import lineage as open_tracker
 from downriver.service import Lineage
@@ -82,6 +82,9 @@ def test_a_tracker_refuses_a_low_or_unknown_score(store: Path) -> None:
     assert (refused.value.score, refused.value.required) == (76.0, 80)
     with pytest.raises(LowQualityError, match="unknown"):
         tracker.require("source", min_score=0)
+    for no_score in (0.9, 1, -5, 101, float("nan")):  # each would accept or refuse every dataset
+        with pytest.raises(InvalidRequestError, match="from 0 to 100"):
+            tracker.require("raw", min_score=no_score)
     tracker.backend.close()
 
 
@@ -90,6 +93,8 @@ def test_the_command_and_the_route_give_one_score(store: Path) -> None:
     done = downriver(*arguments, "--json", "--fail-under", "76", cwd=store)
     found = json.loads(done.stdout)
     assert done.returncode == 0
+    done = downriver(*arguments, "--fail-under", "0.76", cwd=store)
+    assert (done.returncode, "write 90, not 0.9" in done.stderr) == (2, True)
     done = downriver(*arguments, "--fail-under", "77", cwd=store)
     assert (done.returncode, "worst of 2 upstream: 76" in done.stdout) == (1, True), done.stdout
     with Lineage.open(str(store)) as lineage, TestClient(build_app(lineage)) as client:
