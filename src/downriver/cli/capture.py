@@ -28,11 +28,11 @@ from downriver.service.capture import SqlCapture
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.capture.code.job import CodeBlindSpot
     from downriver.capture.dbt import DbtCapture
     from downriver.capture.dbt.project import DbtBlindSpot
     from downriver.capture.scan import ScanResult
     from downriver.capture.sql import ColumnEdge, SqlLineage
+    from downriver.openlineage.facets.custom import BlindSpotEntry
 
 
 NamespaceOption = Annotated[
@@ -356,7 +356,7 @@ def _show_scan(result: ScanResult, *, registered: bool) -> None:
     out.print(_summary(result, len(spots), registered=registered))
 
 
-def _show_spots(spots: Sequence[tuple[str, CodeBlindSpot | DbtBlindSpot]]) -> None:
+def _show_spots(spots: Sequence[tuple[str, BlindSpotEntry | DbtBlindSpot]]) -> None:
     """Show the first blind spots, each with its place in a file."""
     for place, spot in spots[:_SHOWN]:
         err.print(f"  [yellow]?[/] {escape(place)}: {escape(spot.kind)}: {escape(spot.message)}")

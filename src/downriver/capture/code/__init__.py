@@ -1,7 +1,6 @@
 """Jobs read from code: inputs, outputs, column lineage and references to columns."""
 
 from downriver.capture.code.job import (
-    CodeBlindSpot,
     CodeEdge,
     CodeJob,
     ColumnReference,
@@ -22,7 +21,6 @@ from downriver.capture.code.render import (
 from downriver.capture.code.revision import SourceRevision, find_revision
 
 __all__ = [
-    "CodeBlindSpot",
     "CodeEdge",
     "CodeJob",
     "ColumnReference",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.custom import BuildFacet
+from downriver.openlineage.facets.custom import BlindSpotEntry, BuildFacet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,14 +52,6 @@ class ColumnReference(msgspec.Struct, frozen=True, order=True, kw_only=True):
     clause: Clause
     conditional: bool = False
     text: str = ""
-
-
-class CodeBlindSpot(msgspec.Struct, frozen=True, order=True):
-    """A part of a job whose lineage is unknown."""
-
-    kind: str
-    message: str
-    line: int = 0
 
 
 class DocumentedColumn(msgspec.Struct, frozen=True):
@@ -130,7 +122,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
     outputs: list[DatasetId] = []
     edges: list[CodeEdge] = []
     references: list[ColumnReference] = []
-    spots: list[CodeBlindSpot] = []
+    spots: list[BlindSpotEntry] = []
     written: list[OutputShape] = []
     build: BuildFacet | None = None
 
@@ -169,7 +161,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
             ColumnReference(dataset=source, field=source_field, line=self.line, clause="select")
         )
 
-    def add_blind_spot(self, spot: CodeBlindSpot) -> None:
+    def add_blind_spot(self, spot: BlindSpotEntry) -> None:
         """Add a blind spot unless it is there already."""
         if spot not in self.spots:
             self.spots.append(spot)
@@ -210,7 +202,7 @@ def add_sql(
             job.edges.append(_edge(edge, dataset_for(edge.source.table), target))
     for spot in lineage.blind_spots:
         job.add_blind_spot(
-            CodeBlindSpot(spot.kind, spot.message, max(spot.line, 1) + first_line - 1)
+            BlindSpotEntry(spot.kind, spot.message, max(spot.line, 1) + first_line - 1)
         )
 
 

@@ -25,7 +25,6 @@ from downriver.openlineage.facets.custom import (
     BLIND_SPOTS,
     BUILD,
     CODE,
-    BlindSpotEntry,
     CodeFacet,
     CodeReference,
     render_blind_spots,
@@ -129,9 +128,7 @@ def _job_facets(job: CodeJob, revision: SourceRevision | None) -> Facets:
     facets: Facets = {
         JOB_TYPE: render_job_type(job.integration, job.kind),
         CODE: render_code(_code(job)),
-        BLIND_SPOTS: render_blind_spots(
-            BlindSpotEntry(spot.kind, spot.message, spot.line) for spot in job.spots
-        ),
+        BLIND_SPOTS: render_blind_spots(job.spots),
     }
     if job.path:
         facets[SOURCE_CODE_LOCATION] = render_source_code_location(job.path, *(revision or ()))

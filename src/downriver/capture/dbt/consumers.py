@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference
+from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
 from downriver.capture.code.dbt_resources import (
     entries,
     items,
@@ -20,6 +20,7 @@ from downriver.capture.code.dbt_resources import (
 from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.dbt.nodes import DbtNode
 from downriver.capture.sql import parse_sql_lineage
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -214,7 +215,7 @@ class DbtConsumers:
                 source = self._dimensions.get(dimension)
                 if source is None:
                     message = f"a filter uses {dimension}, which no semantic model has"
-                    job.add_blind_spot(CodeBlindSpot("not_read", message, job.line))
+                    job.add_blind_spot(BlindSpotEntry("not_read", message, job.line))
                     continue
                 job.add_input(source)
                 job.edges.append(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     DocumentedColumn,
     TableNames,
@@ -34,6 +33,7 @@ from downriver.capture.sql import (
     render_sql,
 )
 from downriver.model.ids import DatasetId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class DbtModels:
             job.add_input(self._naming.dataset(node))
         else:
             reason = f"meta.lineage names {name!r}: {len(nodes)} models of the project match, not 1"
-            job.add_blind_spot(CodeBlindSpot("unknown_source", reason, 1))
+            job.add_blind_spot(BlindSpotEntry("unknown_source", reason, 1))
 
     def dataset_for(self, table: str) -> DatasetId:
         """Return the dataset of a table name in SQL."""
@@ -141,7 +141,7 @@ class DbtModels:
             job.add_input(self._naming.dataset(parent))
         if node.is_stored:
             job.add_output(self._naming.dataset(node))
-        job.add_blind_spot(CodeBlindSpot("not_read", reason, 1))
+        job.add_blind_spot(BlindSpotEntry("not_read", reason, 1))
 
     def _read_sql(self, node: DbtNode, job: CodeJob) -> None:
         target = self._naming.dataset(node) if node.is_stored else None

@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     ColumnReference,
     DatasetNote,
@@ -26,6 +25,7 @@ from downriver.capture.scan.dbt.model_config import line_of_word
 from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -175,7 +175,7 @@ class DataformFiles:
         )
         if action.type == "test":
             message = "unit tests of Dataform are not read"
-            job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
+            job.add_blind_spot(BlindSpotEntry("not_read", message, 1))
             return [job], notes
         filled = target if action.type in _STORED else None
         if action.type == "operations" and re.search(r"\bhasOutput\s*:\s*true\b", action.config):

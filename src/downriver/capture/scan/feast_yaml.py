@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     TableNames,
     add_sql,
@@ -21,6 +20,7 @@ from downriver.capture.code.yaml_documents import YamlError
 from downriver.capture.scan.located_text import LocatedText, load_yaml
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ def _read_feature(
     if query is None:
         message = "the feature has no transformation"
         job.add_output(target)
-        job.add_blind_spot(CodeBlindSpot("unknown_columns", message, job.line))
+        job.add_blind_spot(BlindSpotEntry("unknown_columns", message, job.line))
     else:
         # The text of a block begins below the line with its mark.
         first_line = query.line + bool(_BLOCK.search(lines[query.line - 1]))
@@ -98,7 +98,7 @@ def _read_feature(
         column = _column_of(target.name, lineage)
         if column is None:
             message = f"no column of the transformation is {target.name}"
-            job.add_blind_spot(CodeBlindSpot("unknown_columns", message, first_line))
+            job.add_blind_spot(BlindSpotEntry("unknown_columns", message, first_line))
         job.edges = [
             msgspec.structs.replace(edge, target_field=target.name)
             if edge.target_field == column

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     DerivationStep,
     OutputShape,
@@ -43,6 +42,7 @@ from downriver.capture.sql import (
     render_sql,
 )
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -194,7 +194,7 @@ class SqlFiles:
         job.add_output(own)
         line = line_of_word(text, "def model")
         message = "the columns of a model in Python are not read"
-        job.add_blind_spot(CodeBlindSpot("not_read", message, line))
+        job.add_blind_spot(BlindSpotEntry("not_read", message, line))
         module = read_module_code(path, text)
         if module is not None:
             step = DerivationStep(columns=(), text="\n".join(sorted(module.code_for([line]))))
@@ -202,7 +202,7 @@ class SqlFiles:
         for line, code in enumerate(text.splitlines(), 1):
             if _DBT_ANY_CALL.search(code) and not _DBT_CALL.search(code):
                 message = "a dbt.ref or dbt.source whose name is not written in the call"
-                job.add_blind_spot(CodeBlindSpot("dynamic_name", message, line))
+                job.add_blind_spot(BlindSpotEntry("dynamic_name", message, line))
         return job
 
     def read_run_hooks(
@@ -249,7 +249,7 @@ def _add_declared(
             reason = (
                 f"meta.lineage names {name!r}: {len(relations)} models of the project match, not 1"
             )
-            job.add_blind_spot(CodeBlindSpot("unknown_source", reason, 1))
+            job.add_blind_spot(BlindSpotEntry("unknown_source", reason, 1))
 
 
 def sort_models(models: dict[str, str], defined: dict[str, str]) -> list[str]:

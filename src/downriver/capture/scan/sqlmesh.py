@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     ColumnReference,
     DatasetNote,
@@ -22,6 +21,7 @@ from downriver.capture.scan.dbt.model_config import line_of_word
 from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -172,7 +172,7 @@ class SqlMeshFiles:
             self._read_query(job, _THIS_MODEL.sub(model, body), dialect, None)
         if not audited:
             message = f"no model with the audit {name} was found"
-            job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
+            job.add_blind_spot(BlindSpotEntry("not_read", message, 1))
         return job
 
     def _audited(self, audit: str) -> list[str]:
@@ -228,7 +228,7 @@ def _without_macros(body: str, job: CodeJob) -> str:
 
     def note(name: str, at: int) -> None:
         message = f"the macro @{name} is not expanded"
-        job.add_blind_spot(CodeBlindSpot("template", message, body.count("\n", 0, at) + 1))
+        job.add_blind_spot(BlindSpotEntry("template", message, body.count("\n", 0, at) + 1))
 
     def call(match: re.Match[str]) -> str:
         note(match[1], match.start())

@@ -15,7 +15,6 @@ from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.custom import (
     BLIND_SPOTS,
     CODE,
-    BlindSpotEntry,
     CodeFacet,
     CodeReference,
     render_blind_spots,
@@ -152,10 +151,9 @@ def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) 
         kind = SEED_JOB_TYPE
     elif not action.writes and not engine.streaming:
         kind = READ_JOB_TYPE
-    spots = [BlindSpotEntry(spot.kind, spot.message) for spot in lineage.spots]
     return {
         **_job_type(engine, kind),
-        BLIND_SPOTS: render_blind_spots(spots),
+        BLIND_SPOTS: render_blind_spots(lineage.spots),
     }
 
 

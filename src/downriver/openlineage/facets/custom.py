@@ -71,8 +71,8 @@ class BuildFacet(msgspec.Struct, rename="camel", frozen=True):
     contract: list[ContractColumn] | None = None
 
 
-class BlindSpotEntry(msgspec.Struct):
-    """Something that a capture could not read."""
+class BlindSpotEntry(msgspec.Struct, frozen=True, order=True):
+    """A part of a job whose lineage is unknown, because capture could not read it."""
 
     kind: str = "unknown"
     message: str = ""

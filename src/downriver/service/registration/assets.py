@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.capture.code import CodeBlindSpot, render_dataset_facets, render_job
+from downriver.capture.code import render_dataset_facets, render_job
 from downriver.capture.dataset_names import dataset_from
 from downriver.capture.scan import (
     AssetRegistration,
@@ -25,7 +25,7 @@ from downriver.model.answers import BlindSpot, is_complete
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.openlineage.events import dataset_event
-from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset
+from downriver.openlineage.facets.custom import ASSET, AssetFacet, BlindSpotEntry, render_asset
 from downriver.openlineage.facets.dataset import SYMLINKS, render_symlinks
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-_UNREAD = CodeBlindSpot(
+_UNREAD = BlindSpotEntry(
     "code_not_read", "code not available: the columns that it uses are unknown; send it as `source`"
 )
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
-from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference, render_job
+from downriver.capture.code import CodeEdge, CodeJob, ColumnReference, render_job
 from downriver.model.facts import EdgeKind, EdgeSeen
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.custom import BLIND_SPOTS, parse_blind_spots, parse_code
+from downriver.openlineage.facets.custom import (
+    BLIND_SPOTS,
+    BlindSpotEntry,
+    parse_blind_spots,
+    parse_code,
+)
 from downriver.openlineage.fold import fold
 
 SOURCE, TARGET, OTHER = (DatasetId("db", name) for name in ("s", "t", "u"))
@@ -33,7 +38,7 @@ def test_code_and_blind_spots_survive_a_round_trip() -> None:
     reference = ColumnReference(
         dataset=SOURCE, field="a", line=7, clause="filter", conditional=True, text="df.a"
     )
-    made = job(references=[reference], spots=[CodeBlindSpot("opaque", "an RDD", 9)], raw="{{ x }}")
+    made = job(references=[reference], spots=[BlindSpotEntry("opaque", "an RDD", 9)], raw="{{ x }}")
     facets = facets_of(made)
     code = parse_code(facets)
     assert code is not None

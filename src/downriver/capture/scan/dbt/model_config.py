@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference, add_sql, set_query
+from downriver.capture.code import CodeJob, ColumnReference, add_sql, set_query
 from downriver.capture.sql import Template, read_rendered, render_sql
 from downriver.model.ids import JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -93,7 +94,7 @@ class HookReader(NamedTuple):
     ) -> None:
         for spot in lineage.blind_spots:
             message = f"in a hook: {spot.message}"
-            job.add_blind_spot(CodeBlindSpot(spot.kind, message, self._line(hook)))
+            job.add_blind_spot(BlindSpotEntry(spot.kind, message, self._line(hook)))
         _add_statements(job, lineage, self.dataset_for)
         add_executed(job, rendered.executed, self.dialect, self.dataset_for)
 

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code import (
-    CodeBlindSpot,
     CodeJob,
     ColumnReference,
     DatasetNote,
@@ -30,6 +29,7 @@ from downriver.capture.scan.dbt.unit_tests import UnitTestRows
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.sql import read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -219,7 +219,7 @@ class PropertyFile:
                 self._add_reference(job, dataset, line, "test", f"{what}: {value.strip()}")
         if any(spot.kind in ("unparsed", "template", "unreadable") for spot in lineage.blind_spots):
             message = f"the expression of {what or 'a property'} cannot be read: {value.strip()}"
-            job.add_blind_spot(CodeBlindSpot("unparsed", message, value.line))
+            job.add_blind_spot(BlindSpotEntry("unparsed", message, value.line))
 
     def _add_query(self, job: CodeJob, value: Any) -> None:
         if isinstance(value, LocatedText):

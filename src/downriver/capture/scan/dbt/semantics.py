@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference
+from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
 from downriver.capture.code.dbt_resources import (
     entries,
     items,
@@ -19,6 +19,7 @@ from downriver.capture.code.dbt_resources import (
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -111,7 +112,7 @@ class _Semantics:
                 owners = [o for o in owners if field.entity in o[1]] or owners
                 if not owners:
                     message = f"a filter uses {field.name}, which no semantic model has"
-                    job.add_blind_spot(CodeBlindSpot("not_read", message, line))
+                    job.add_blind_spot(BlindSpotEntry("not_read", message, line))
                 for owner, _ in owners:
                     source = self._dataset("semantic_models", owner)
                     job.add_input(source)

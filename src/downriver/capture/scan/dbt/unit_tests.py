@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
+from downriver.capture.code import CodeJob, ColumnReference
 from downriver.capture.code.dbt_resources import entries, text
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.sql import read_rendered, render_sql
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,4 +107,4 @@ class UnitTestRows:
     def _unread(self, message: str, line: int) -> None:
         if message not in self._known:  # once for a test
             self._known.add(message)
-            self._job.add_blind_spot(CodeBlindSpot("not_read", message, line))
+            self._job.add_blind_spot(BlindSpotEntry("not_read", message, line))

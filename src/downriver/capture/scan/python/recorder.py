@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
+from downriver.capture.code import CodeJob, ColumnReference
 from downriver.capture.scan.kedro_catalog import KedroCatalog
 from downriver.capture.scan.python.io_calls import line_of_call
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     import ast
@@ -196,7 +197,7 @@ class JobRecorder:
         """Record a part of the code whose lineage is unknown."""
         self.understand()
         self.job.add_blind_spot(
-            CodeBlindSpot(kind, message, self.context.line_of(self._called_at or line))
+            BlindSpotEntry(kind, message, self.context.line_of(self._called_at or line))
         )
 
     def report_unknown_rows(self) -> None:

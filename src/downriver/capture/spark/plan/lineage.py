@@ -26,6 +26,7 @@ from downriver.columns import (
     source,
 )
 from downriver.model.ids import DatasetId
+from downriver.openlineage.facets.custom import BlindSpotEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -222,20 +223,13 @@ class PlanOutputColumn(msgspec.Struct):
     expression: str = ""
 
 
-class PlanBlindSpot(msgspec.Struct, frozen=True):
-    """A part of a plan whose lineage is unknown."""
-
-    kind: str
-    message: str
-
-
 class PlanLineage(msgspec.Struct):
     """The inputs of an action, and how its output depends on them."""
 
     inputs: list[DatasetLocation]
     columns: list[PlanOutputColumn] = []
     rows: Deps = {}
-    spots: list[PlanBlindSpot] = []
+    spots: list[BlindSpotEntry] = []
     plan_hash: str = ""
     schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: column names and Spark types
     is_written: bool = False  # every value is a constant in the code of the job
@@ -254,7 +248,7 @@ def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Pl
     ]
     if action.unknown_write:
         spots.append(
-            PlanBlindSpot(
+            BlindSpotEntry(
                 "unknown_write",
                 f"{action.unknown_write} may write data, but its output is unknown: "
                 "register the output by hand",
@@ -262,18 +256,18 @@ def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Pl
         )
     if action.without_columns:
         spots.append(
-            PlanBlindSpot(
+            BlindSpotEntry(
                 "unknown_columns", "rows are copied without a plan, so no columns are known"
             )
         )
     if action.too_large:
         spots.append(
-            PlanBlindSpot(
+            BlindSpotEntry(
                 "large_plan", f"the plan is too large for column lineage: {action.too_large}"
             )
         )
     if action.unread:
-        spots.append(PlanBlindSpot("unread_plan", action.unread))
+        spots.append(BlindSpotEntry("unread_plan", action.unread))
     if not action.plan:
         return PlanLineage(list(inputs), spots=spots)
     sources = LeafRelations(action.leaves, known)
@@ -283,19 +277,19 @@ def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Pl
         view = DatasetLocation(DatasetId(namespace, name), None, "view", "spark_catalog")
         sources.locations[view] = None
     spots += [
-        PlanBlindSpot(
+        BlindSpotEntry(
             "unknown_operator",
             f"the operator {kind} of the plan is unknown: "
             "each output column may use every input column",
         )
         for kind in walker.unknown
     ]
-    spots += [PlanBlindSpot(spot.kind, spot.message) for spot in sources.spots]
+    spots += [BlindSpotEntry(spot.kind, spot.message) for spot in sources.spots]
     if walker.collected:
         spots.append(_collected_values(walker.collected))
     spots += map(_unknown_source, sources.unknown)
     spots += [
-        PlanBlindSpot(
+        BlindSpotEntry(
             "opaque_function", f"{name} is user code: each output column may use every input column"
         )
         for name in (*sources.opaque, *walker.opaque)
@@ -316,18 +310,18 @@ def read_lineage(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Pl
     )
 
 
-def _collected_values(origins: Deps) -> PlanBlindSpot:
+def _collected_values(origins: Deps) -> BlindSpotEntry:
     columns = sorted({f"{table[1]}.{column}" for table, column, *_ in origins})
     listed = ", ".join(columns[:_MOST_NAMED]) + (", …" if len(columns) > _MOST_NAMED else "")
-    return PlanBlindSpot(
+    return BlindSpotEntry(
         "driver_values",
         f"values in this query were probably collected from {listed}: no plan shows what the "
         "driver did with them",
     )
 
 
-def _unknown_source(name: str) -> PlanBlindSpot:
-    return PlanBlindSpot("unknown_source", f"reads from {name}, which is not a supported source")
+def _unknown_source(name: str) -> BlindSpotEntry:
+    return BlindSpotEntry("unknown_source", f"reads from {name}, which is not a supported source")
 
 
 def read_relation(action: SparkAction, known: KnownOrigins = NOTHING_KNOWN) -> Relation:
