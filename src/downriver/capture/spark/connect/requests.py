@@ -72,12 +72,28 @@ class StatementRequest(NamedTuple):
 Request: TypeAlias = "WriteRequest | ReadRequest | StatementRequest"
 
 
+# Calls of `spark.catalog` that leave every name as it is.
+_NAMES_STAY = ("list_", "get_", "is_cached", "cache_", "uncache_", "clear_", "current_")
+
+
 def changes_names(request: Any) -> bool:
     """Return whether a request may change the meaning of a name in a query."""
+    if type(request).__name__ == "Plan":
+        if request.WhichOneof("op_type") == "root":
+            return _changes_catalog(request.root)
+        request = request.command
     if type(request).__name__ != "Command":
         return False
     name = request.WhichOneof("command_type")
     return name in {"create_dataframe_view", "sql_command", "write_operation", "write_operation_v2"}
+
+
+def _changes_catalog(relation: Any) -> bool:
+    """Return whether a relation is a call such as `spark.catalog.dropTempView`."""
+    if relation.WhichOneof("rel_type") != "catalog":
+        return False
+    call = str(relation.catalog.WhichOneof("cat_type"))
+    return not call.startswith(_NAMES_STAY) and not call.endswith("_exists")
 
 
 def read_requests(request: Any) -> Iterator[Request]:
