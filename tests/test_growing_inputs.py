@@ -7,6 +7,7 @@ parts, and a character that ends the match.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import signal
 from contextlib import contextmanager
@@ -133,12 +134,14 @@ def cpu_limit(what: str, seconds: float = CPU_SECONDS) -> Iterator[None]:
         raise TimeoutError(what)
 
     before = signal.signal(signal.SIGPROF, stop)
+    gc.disable()  # a collection takes long in a process that ran many tests
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+        gc.enable()
 
 
 def attack(pattern: str, flags: int, method: str, length: int = LENGTH) -> None:
