@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.connect import proto
 
 from downriver.capture.spark.connect.requests import changes_names
-
-proto = pytest.importorskip("pyspark.sql.connect.proto")
 
 CALLS = [field.name for field in proto.Catalog.DESCRIPTOR.fields]
 CHANGING = {
